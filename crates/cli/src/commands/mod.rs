@@ -1,0 +1,75 @@
+//! The commands, one file each; every file owns its arguments and its `run`.
+
+mod choose;
+mod completions;
+mod detokenize;
+mod diff;
+mod inspect;
+mod logits;
+mod models;
+mod policy;
+mod pull;
+mod replay;
+mod run;
+mod score;
+mod template;
+mod tokenize;
+mod trace;
+
+use crate::failure::Outcome;
+
+/// What `causeway` can be asked to do.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Answer a prompt, stream the text, and print one line of account.
+    Run(run::Args),
+    /// Show every decoding step: what the pass runs over, the token, the sequence so far.
+    Trace(trace::Args),
+    /// Turn text into token ids.
+    Tokenize(tokenize::Args),
+    /// Turn token ids into text.
+    Detokenize(detokenize::Args),
+    /// Print the logits at each position of a token sequence.
+    Logits(logits::Args),
+    /// Log-likelihood and bits per byte of a text.
+    Score(score::Args),
+    /// Run a policy on literal logits.
+    Choose(choose::Args),
+    /// Render messages through a chat template.
+    Template(template::Args),
+    /// Run a record again and prove it equal, or name the first step that differs.
+    Replay(replay::Args),
+    /// Compare two records and name the first step that differs, and why.
+    Diff(diff::Args),
+    /// Show a model file: metadata, tensors, sizes and values.
+    Inspect(inspect::Args),
+    /// Fetch a model by name.
+    Pull(pull::Args),
+    /// List the models there are and where they are kept.
+    Models(models::Args),
+    /// Check or hash a policy file.
+    Policy(policy::Args),
+    /// Print a completion script for a shell.
+    Completions(completions::Args),
+}
+
+/// Runs one command to its end.
+pub(crate) fn run(command: Command) -> Outcome {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Trace(args) => trace::run(&args),
+        Command::Tokenize(args) => tokenize::run(&args),
+        Command::Detokenize(args) => detokenize::run(&args),
+        Command::Logits(args) => logits::run(&args),
+        Command::Score(args) => score::run(&args),
+        Command::Choose(args) => choose::run(&args),
+        Command::Template(args) => template::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Diff(args) => diff::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Pull(args) => pull::run(&args),
+        Command::Models(args) => models::run(&args),
+        Command::Policy(args) => policy::run(&args),
+        Command::Completions(args) => completions::run(&args),
+    }
+}

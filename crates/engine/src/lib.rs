@@ -1,0 +1,1 @@
+//! The decoding loop: plan, compute, choose, commit, emit.

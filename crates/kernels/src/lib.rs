@@ -1,0 +1,1 @@
+//! Arithmetic on quantised weights, the same bits on every path.

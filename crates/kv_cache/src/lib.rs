@@ -1,0 +1,1 @@
+//! Keys and values of the positions already computed, kept in blocks.

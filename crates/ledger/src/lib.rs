@@ -1,0 +1,1 @@
+//! What happened, step by step: stored, replayed and compared.

@@ -1,0 +1,1 @@
+//! Logits for the scheduled tokens: one forward pass, an architecture is data.

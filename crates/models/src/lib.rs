@@ -1,0 +1,1 @@
+//! Names to files: the catalogue, the download, its hash, and the models folder.

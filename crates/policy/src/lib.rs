@@ -1,0 +1,1 @@
+//! Logits in, one token and its reasons out.

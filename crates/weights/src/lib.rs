@@ -1,0 +1,1 @@
+//! Reads a model file into named, shaped, typed tensors.
