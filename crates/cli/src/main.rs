@@ -2,6 +2,7 @@
 
 mod commands;
 mod failure;
+mod model_path;
 
 use std::process::ExitCode;
 

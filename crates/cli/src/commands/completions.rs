@@ -1,12 +1,28 @@
 //! `causeway completions`: print a completion script for a shell.
 
-use crate::failure::{Failure, Outcome};
+use std::io::Write as _;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use crate::failure::Outcome;
 
 /// Arguments of `causeway completions`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// The shell that will read the script.
+    shell: Shell,
+}
 
 /// Runs the command.
-pub(crate) fn run(_args: &Args) -> Outcome {
-    Err(Failure::caller(anyhow::anyhow!("`completions` is not built yet")))
+pub(crate) fn run(args: &Args) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(
+        args.shell,
+        &mut crate::Cli::command(),
+        "causeway",
+        &mut script,
+    );
+    std::io::stdout().write_all(&script)?;
+    Ok(())
 }

