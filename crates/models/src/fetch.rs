@@ -175,7 +175,7 @@ impl From<FetchError> for PipFailure {
 }
 
 impl PipFailure {
-    /// The failure as the room's error; `folder` is where pip was told to write.
+    /// The failure as the room's error; `folder` is the models folder.
     pub(crate) fn into_error(
         self,
         name: &'static str,

