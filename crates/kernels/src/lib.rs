@@ -1,1 +1,42 @@
 //! Arithmetic on quantised weights, the same bits on every path.
+//!
+//! It knows nothing of what a tensor means, and does no I/O.
+//! Rows of activations are quantised once, weights lie with sixteen output rows in lanes, and
+//! every reduction has one order, stated in `docs/numerics.md`; `scalar` is its definition.
+
+mod activations;
+mod attention;
+mod avx2;
+mod avx512;
+mod avx512vnni;
+mod avxvnni;
+mod dispatch;
+mod format;
+mod lanes;
+mod lanes_attention;
+mod lanes_matmul;
+mod math;
+mod ops;
+mod packed;
+mod parallel;
+mod scalar;
+
+pub use activations::{NonFinite, QuantisedRows};
+pub use attention::{HeadQueries, KvSlab, KvType, SEGMENT, TILE};
+pub use dispatch::{Isa, IsaError, Kernels};
+pub use format::{Format, RawBlock};
+pub use math::{exp, gelu, sigmoid, silu};
+pub use packed::{PackError, PackedMatrix, RowSource};
+pub use parallel::Pool;
+
+/// Output rows that lie side by side in the lanes of one weight group.
+pub const LANES: usize = 16;
+
+/// Activations that share one scale.
+pub const BLOCK: usize = 32;
+
+/// Changes whenever any bit of any result may change; part of every record.
+pub const NUMERICS_VERSION: u32 = 1;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! The words of attention: where keys and values lie, and what a query may see.
+
+/// Positions whose softmax is computed together, aligned to absolute positions; segments are
+/// merged in ascending order. Part of the numerics version.
+pub const SEGMENT: usize = 128;
+
+/// Positions that lie side by side in one tile of the cache, keys in lanes.
+pub const TILE: usize = 16;
+
+/// How keys and values are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KvType {
+    F32,
+    F16,
+}
+
+impl KvType {
+    /// Bytes of one number.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 => 2,
+        }
+    }
+
+    /// The type's name on the command line and in records.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+        }
+    }
+}
+
+/// Keys and values of one sequence for one layer and one KV head.
+///
+/// Tile `t` of the sequence (positions `16 t` to `16 t + 15`) starts at byte
+/// `table[t - first_tile] * stride + offset` of both slices; a tile of keys is
+/// `(padded_dim, 16)`, one of values `(16, padded_dim)`.
+#[derive(Debug, Clone, Copy)]
+pub struct KvSlab<'a> {
+    pub kind: KvType,
+    pub keys: &'a [u8],
+    pub values: &'a [u8],
+    pub table: &'a [u32],
+    pub first_tile: usize,
+    pub stride: usize,
+    pub offset: usize,
+    /// Head dimension, rounded up to a multiple of 16 by zeros.
+    pub padded_dim: usize,
+}
+
+impl<'a> KvSlab<'a> {
+    fn tile<'b>(&self, bytes: &'b [u8], tile: usize) -> &'b [u8] {
+        let at = self.table[tile - self.first_tile] as usize * self.stride + self.offset;
+        &bytes[at..at + self.padded_dim * TILE * self.kind.bytes()]
+    }
+
+    /// Keys of one tile, `(padded_dim, 16)`.
+    pub(crate) fn keys_of(&self, tile: usize) -> &'a [u8] {
+        self.tile(self.keys, tile)
+    }
+
+    /// Values of one tile, `(16, padded_dim)`.
+    pub(crate) fn values_of(&self, tile: usize) -> &'a [u8] {
+        self.tile(self.values, tile)
+    }
+}
+
+/// Queries that share one KV head.
+#[derive(Debug, Clone, Copy)]
+pub struct HeadQueries<'a> {
+    /// Each already times the attention scale: `head_dim` numbers, at most `padded_dim`.
+    pub queries: &'a [&'a [f32]],
+    /// First position each may see, and the one past the last.
+    pub visible: &'a [(usize, usize)],
+}
+
+impl HeadQueries<'_> {
+    /// Checks what every path relies on.
+    pub(crate) fn check(&self, slab: &KvSlab<'_>, out: &[f32]) {
+        assert_eq!(
+            self.queries.len(),
+            self.visible.len(),
+            "a range for each query"
+        );
+        assert_eq!(
+            out.len(),
+            self.queries.len() * slab.padded_dim,
+            "an output for each query"
+        );
+        assert!(
+            slab.padded_dim.is_multiple_of(TILE),
+            "padded to whole lanes"
+        );
+        assert!(
+            self.visible.iter().all(|&(first, end)| first < end),
+            "each sees a position"
+        );
+        assert!(
+            self.queries.iter().all(|q| q.len() <= slab.padded_dim),
+            "head dimension fits"
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! Chooses the path once, at start, and names it.
+#![expect(
+    unsafe_code,
+    reason = "calls functions compiled for instructions the CPU reported"
+)]
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::attention::{HeadQueries, KvSlab};
+use crate::format::with_layout;
+use crate::{LANES, PackedMatrix, QuantisedRows, avx2, avx512, avx512vnni, avxvnni, scalar};
+
+/// An instruction set that has a path of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isa {
+    Scalar,
+    Avx2,
+    AvxVnni,
+    Avx512,
+    Avx512Vnni,
+}
+
+/// Why a path cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IsaError {
+    #[error("unknown instruction set `{name}`: scalar, avx2, avxvnni, avx512 and avx512vnni exist")]
+    Unknown { name: String },
+    #[error("instruction set `{name}` was asked for, but this CPU lacks it")]
+    Lacking { name: &'static str },
+}
+
+impl Isa {
+    /// Every path, the slowest first.
+    pub const ALL: [Self; 5] = [
+        Self::Scalar,
+        Self::Avx2,
+        Self::AvxVnni,
+        Self::Avx512,
+        Self::Avx512Vnni,
+    ];
+
+    /// The name on the command line, in the log and in records.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Avx2 => "avx2",
+            Self::AvxVnni => "avxvnni",
+            Self::Avx512 => "avx512",
+            Self::Avx512Vnni => "avx512vnni",
+        }
+    }
+
+    /// Whether this CPU (and its operating system) has what the path needs.
+    #[must_use]
+    pub fn is_present(self) -> bool {
+        use std::arch::is_x86_feature_detected as has;
+        let avx2 = || has!("avx2") && has!("fma") && has!("f16c");
+        let avx512 = || has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl");
+        match self {
+            Self::Scalar => true,
+            Self::Avx2 => avx2(),
+            Self::AvxVnni => avx2() && has!("avxvnni"),
+            Self::Avx512 => avx512(),
+            Self::Avx512Vnni => avx512() && has!("avx512vnni"),
+        }
+    }
+
+    /// The fastest path this CPU has.
+    #[must_use]
+    pub fn best() -> Self {
+        Self::ALL
+            .into_iter()
+            .rev()
+            .find(|isa| isa.is_present())
+            .unwrap_or(Self::Scalar)
+    }
+}
+
+impl FromStr for Isa {
+    type Err = IsaError;
+
+    fn from_str(name: &str) -> Result<Self, IsaError> {
+        let known = Self::ALL.into_iter().find(|isa| isa.name() == name);
+        known.ok_or_else(|| IsaError::Unknown {
+            name: name.to_owned(),
+        })
+    }
+}
+
+/// Takes one row of sixteen outputs: the index of the activation row, then the outputs.
+pub(crate) type Sink<'a> = dyn FnMut(usize, &[f32; LANES]) + 'a;
+
+/// The chosen path: one function for each thing it computes.
+#[derive(Clone, Copy)]
+pub struct Kernels {
+    pub(crate) isa: Isa,
+    pub(crate) group_quantised: fn(&PackedMatrix, usize, &QuantisedRows, &mut Sink<'_>),
+    pub(crate) group_float: fn(&PackedMatrix, usize, &[f32], &mut Sink<'_>),
+    pub(crate) quantise_block: fn(&[f32; 32], &mut [[i8; 4]; 8]) -> Option<f32>,
+    pub(crate) rms_norm: fn(&mut [f32], &[f32], f32),
+    pub(crate) silu_mul: fn(&mut [f32], &[f32]),
+    pub(crate) gelu_mul: fn(&mut [f32], &[f32]),
+    pub(crate) attend: fn(HeadQueries<'_>, &KvSlab<'_>, &mut [f32]),
+}
+
+impl fmt::Debug for Kernels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernels")
+            .field("isa", &self.isa)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A table whose products come from one module and whose other functions from another.
+macro_rules! table {
+    ($isa:expr, $matmul:ident, $ops:ident) => {
+        Kernels {
+            isa: $isa,
+            group_quantised: |weights, group, x, out| {
+                let bytes = weights.group(group);
+                with_layout!(weights.format(),
+                    // SAFETY: the caller of `table!` saw the CPU report the path's instructions.
+                    L => unsafe { $matmul::group_quantised::<L>(bytes, x, out) },
+                    else unreachable!("invariant: a quantised product has quantised weights"))
+            },
+            group_float: |weights, group, x, out| {
+                let (format, columns) = (weights.format(), weights.columns());
+                // SAFETY: the caller of `table!` saw the CPU report the path's instructions.
+                unsafe { $matmul::group_float(format, weights.group(group), x, columns, out) }
+            },
+            // SAFETY: the caller of `table!` saw the CPU report the path's instructions.
+            quantise_block: |x, codes| unsafe { $ops::quantise_block(x, codes) },
+            // SAFETY: as above.
+            rms_norm: |x, weight, eps| unsafe { $ops::rms_norm(x, weight, eps) },
+            // SAFETY: as above.
+            silu_mul: |gate, up| unsafe { $ops::silu_mul(gate, up) },
+            // SAFETY: as above.
+            gelu_mul: |gate, up| unsafe { $ops::gelu_mul(gate, up) },
+            // SAFETY: as above.
+            attend: |queries, slab, out| unsafe { $ops::attend(queries, slab, out) },
+        }
+    };
+}
+
+impl Kernels {
+    /// The path asked for.
+    ///
+    /// # Errors
+    /// `IsaError::Lacking` if this CPU cannot run it.
+    pub fn with_isa(isa: Isa) -> Result<Self, IsaError> {
+        if !isa.is_present() {
+            return Err(IsaError::Lacking { name: isa.name() });
+        }
+        Ok(match isa {
+            Isa::Scalar => Self {
+                isa,
+                group_quantised: |weights, group, x, out| {
+                    with_layout!(weights.format(),
+                        L => scalar::group_quantised::<L>(weights, group, x, out),
+                        else unreachable!("invariant: a quantised product has quantised weights"))
+                },
+                group_float: |weights, group, x, out| scalar::group_float(weights, group, x, out),
+                quantise_block: scalar::quantise_block,
+                rms_norm: scalar::rms_norm,
+                silu_mul: scalar::silu_mul,
+                gelu_mul: scalar::gelu_mul,
+                attend: scalar::attend,
+            },
+            Isa::Avx2 => table!(isa, avx2, avx2),
+            Isa::AvxVnni => table!(isa, avxvnni, avx2),
+            Isa::Avx512 => table!(isa, avx512, avx512),
+            Isa::Avx512Vnni => table!(isa, avx512vnni, avx512),
+        })
+    }
+
+    /// The fastest path this CPU has.
+    #[must_use]
+    pub fn best() -> Self {
+        Self::with_isa(Isa::best()).expect("invariant: the best path is one the CPU has")
+    }
+
+    /// Which path this is.
+    #[must_use]
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+}

@@ -1,0 +1,117 @@
+//! Bodies shared by every SIMD path, written once over sixteen lanes.
+//!
+//! A path brings the types `F` (16 f32), `I` (16 i32, or 64 bytes) and the primitives named in
+//! `avx2`; each macro below turns into functions compiled for that path's instructions. They
+//! repeat `scalar` and `math` operation for operation.
+
+/// Element-wise functions, norms and the quantising of activations.
+macro_rules! lane_ops {
+    ($features:literal) => {
+        /// `math::exp` in lanes.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn f_exp(x: F) -> F {
+            use crate::math::{EXP_MAX, EXP_MIN, EXP_POLY, LN2_HI, LN2_LO, LOG2_E};
+            let x = f_max(f_min(x, f_splat(EXP_MAX)), f_splat(EXP_MIN));
+            let n = f_round(f_mul(x, f_splat(LOG2_E)));
+            let r = f_fma(n, f_splat(-LN2_HI), x);
+            let r = f_fma(n, f_splat(-LN2_LO), r);
+            let mut q = f_splat(EXP_POLY[0]);
+            for &c in &EXP_POLY[1..] {
+                q = f_fma(q, r, f_splat(c));
+            }
+            let p = f_add(f_fma(q, f_mul(r, r), r), f_splat(1.0));
+            let n = i_from_f(n);
+            let half = i_half(n);
+            f_mul(
+                f_mul(p, f_power_of_two(half)),
+                f_power_of_two(i_sub(n, half)),
+            )
+        }
+
+        /// Applies `op` to `x` and `y` in place, the tail by way of a padded copy.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn zip_lanes(x: &mut [f32], y: &[f32], op: impl Fn(F, F) -> F) {
+            let (xs, x_tail) = x.as_chunks_mut::<16>();
+            let (ys, y_tail) = y.as_chunks::<16>();
+            for (x, y) in xs.iter_mut().zip(ys) {
+                let z = op(f_load(x), f_load(y));
+                f_store(z, x);
+            }
+            if !x_tail.is_empty() {
+                let (mut a, mut b) = ([0.0f32; 16], [0.0f32; 16]);
+                a[..x_tail.len()].copy_from_slice(x_tail);
+                b[..y_tail.len()].copy_from_slice(y_tail);
+                let z = op(f_load(&a), f_load(&b));
+                f_store(z, &mut a);
+                x_tail.copy_from_slice(&a[..x_tail.len()]);
+            }
+        }
+
+        /// As `scalar::silu_mul`.
+        #[target_feature(enable = $features)]
+        pub(crate) fn silu_mul(gate: &mut [f32], up: &[f32]) {
+            zip_lanes(gate, up, |g, u| {
+                let e = f_exp(f_sub(f_splat(-0.0), g));
+                f_mul(f_div(g, f_add(f_splat(1.0), e)), u)
+            });
+        }
+
+        /// As `scalar::gelu_mul`.
+        #[target_feature(enable = $features)]
+        pub(crate) fn gelu_mul(gate: &mut [f32], up: &[f32]) {
+            use crate::math::{GELU_CUBIC, GELU_SCALE};
+            zip_lanes(gate, up, |g, u| {
+                let cubic = f_mul(f_mul(f_splat(GELU_CUBIC), g), g);
+                let inner = f_fma(cubic, g, g);
+                let scaled = f_mul(f_splat(GELU_SCALE), inner);
+                let e = f_exp(f_sub(f_splat(-0.0), scaled));
+                f_mul(f_div(g, f_add(f_splat(1.0), e)), u)
+            });
+        }
+
+        /// As `scalar::rms_norm`.
+        #[target_feature(enable = $features)]
+        pub(crate) fn rms_norm(x: &mut [f32], weight: &[f32], eps: f32) {
+            let (chunks, tail) = x.as_chunks::<16>();
+            let mut squares = f_splat(0.0);
+            for chunk in chunks {
+                let v = f_load(chunk);
+                squares = f_fma(v, v, squares);
+            }
+            if !tail.is_empty() {
+                let mut padded = [0.0f32; 16];
+                padded[..tail.len()].copy_from_slice(tail);
+                let v = f_load(&padded);
+                squares = f_fma(v, v, squares);
+            }
+            let mut lanes = [0.0f32; 16];
+            f_store(squares, &mut lanes);
+            let scale = f_splat(crate::scalar::norm_scale(&lanes, x.len(), eps));
+            zip_lanes(x, weight, |x, w| f_mul(f_mul(x, scale), w));
+        }
+
+        /// As `scalar::quantise_block`.
+        #[target_feature(enable = $features)]
+        pub(crate) fn quantise_block(x: &[f32; 32], codes: &mut [[i8; 4]; 8]) -> Option<f32> {
+            let (halves, _) = x.as_chunks::<16>();
+            let (a, b) = (f_load(&halves[0]), f_load(&halves[1]));
+            let largest = i_max_abs_bits(a, b);
+            if largest >= crate::scalar::INFINITY_BITS {
+                return None;
+            }
+            let amax = f32::from_bits(largest);
+            if amax < crate::activations::AMAX_MIN {
+                *codes = [[0; 4]; 8];
+                return Some(0.0);
+            }
+            let inverse = f_splat(127.0 / amax);
+            let flat: &mut [[i8; 16]] = bytemuck::cast_slice_mut(codes.as_mut_slice());
+            i_store_bytes(i_from_f(f_round(f_mul(a, inverse))), &mut flat[0]);
+            i_store_bytes(i_from_f(f_round(f_mul(b, inverse))), &mut flat[1]);
+            Some(amax / 127.0)
+        }
+    };
+}
+pub(crate) use lane_ops;

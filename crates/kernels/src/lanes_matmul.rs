@@ -1,0 +1,290 @@
+//! The matrix products of every SIMD path, written once over sixteen output rows in lanes.
+
+/// Products of re-laid weights with quantised or float activations.
+macro_rules! lane_matmul {
+    ($features:literal, tile $tile:literal) => {
+        use crate::format::Layout;
+
+        /// The eight vectors of a block's codes, step by step.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn unpack<L: Layout>(planes: &[u8]) -> [I; 8] {
+            let plane = |at: usize| i_load(planes[at * 64..].first_chunk().expect("a plane"));
+            let mut codes = [i_splat(0); 8];
+            match L::BITS {
+                8 => codes = std::array::from_fn(plane),
+                4 | 5 | 6 => {
+                    let low = i_splat(0x0f0f_0f0f);
+                    for k in 0..4 {
+                        let both = plane(k);
+                        codes[k] = i_and(both, low);
+                        codes[k + 4] = i_and(i_shr16::<4>(both), low);
+                    }
+                }
+                _ => {
+                    let low = i_splat(0x0303_0303);
+                    for half in 0..2 {
+                        let four = plane(half);
+                        codes[half * 4] = i_and(four, low);
+                        codes[half * 4 + 1] = i_and(i_shr16::<2>(four), low);
+                        codes[half * 4 + 2] = i_and(i_shr16::<4>(four), low);
+                        codes[half * 4 + 3] = i_and(i_shr16::<6>(four), low);
+                    }
+                }
+            }
+            match L::BITS {
+                5 => or_bit_plane::<0x10>(&mut codes, plane(4), 4),
+                3 => or_bit_plane::<0x04>(&mut codes, plane(2), 2),
+                6 => {
+                    let mask = i_splat(0x3030_3030);
+                    for half in 0..2 {
+                        let four = plane(4 + half);
+                        let at = half * 4;
+                        codes[at] = i_or(codes[at], i_and(i_shl16::<4>(four), mask));
+                        codes[at + 1] = i_or(codes[at + 1], i_and(i_shl16::<2>(four), mask));
+                        codes[at + 2] = i_or(codes[at + 2], i_and(four, mask));
+                        codes[at + 3] = i_or(codes[at + 3], i_and(i_shr16::<2>(four), mask));
+                    }
+                }
+                _ => {}
+            }
+            codes
+        }
+
+        /// Adds bit `step` of every byte of `plane` to the codes, moved to `MASK`'s place.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn or_bit_plane<const MASK: i32>(codes: &mut [I; 8], plane: I, place: usize) {
+            let mask = i_splat(MASK * 0x0101_0101);
+            let moved: [I; 8] = if place == 4 {
+                [
+                    i_shl16::<4>(plane),
+                    i_shl16::<3>(plane),
+                    i_shl16::<2>(plane),
+                    i_shl16::<1>(plane),
+                    plane,
+                    i_shr16::<1>(plane),
+                    i_shr16::<2>(plane),
+                    i_shr16::<3>(plane),
+                ]
+            } else {
+                [
+                    i_shl16::<2>(plane),
+                    i_shl16::<1>(plane),
+                    plane,
+                    i_shr16::<1>(plane),
+                    i_shr16::<2>(plane),
+                    i_shr16::<3>(plane),
+                    i_shr16::<4>(plane),
+                    i_shr16::<5>(plane),
+                ]
+            };
+            for (code, bit) in codes.iter_mut().zip(moved) {
+                *code = i_or(*code, i_and(bit, mask));
+            }
+        }
+
+        /// Scale and offset of one block, as `scalar::block_factors` has them.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn factors<L: Layout>(block: &[u8], index: usize) -> (F, F) {
+            let at = if L::K { 0 } else { index * 32 };
+            let half = |at: usize| f_half(block[at..].first_chunk().expect("sixteen halves"));
+            let d = half(at);
+            let m = if L::MINIMUM {
+                half(L::M_AT + at)
+            } else {
+                f_splat(0.0)
+            };
+            if !L::K || L::SUBS == 2 {
+                return (d, m);
+            }
+            let at = index * 16;
+            let scale = i_bytes(block[L::SCALES_AT + at..].first_chunk().expect("scales"));
+            let d = f_mul(d, f_from_i(scale));
+            if !L::MINIMUM {
+                return (d, m);
+            }
+            let minimum = i_ubytes(block[L::MINIMA_AT + at..].first_chunk().expect("minima"));
+            (d, f_mul(f_sub(f_splat(-0.0), m), f_from_i(minimum)))
+        }
+
+        /// Integer part of one block for one row of activations: all codes against all codes.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn whole_dot<L: Layout>(codes: &[I; 8], x: &[[i8; 4]; 8], sums: [i32; 2]) -> I {
+            let mut even = i_splat(-L::OFFSET * (sums[0] + sums[1]));
+            let mut odd = i_splat(0);
+            for k in 0..4 {
+                even = dot_any::<L>(even, codes[2 * k], i32::from_le_bytes(x[2 * k].map(to_u8)));
+                let word = i32::from_le_bytes(x[2 * k + 1].map(to_u8));
+                odd = dot_any::<L>(odd, codes[2 * k + 1], word);
+            }
+            i_add(even, odd)
+        }
+
+        /// As `whole_dot`, per 16 inputs and times the sub-block scales.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn sub_dot<L: Layout>(
+            codes: &[I; 8],
+            scales: &[I; 2],
+            x: &[[i8; 4]; 8],
+            sums: [i32; 2],
+        ) -> I {
+            let mut total = i_splat(0);
+            for sub in 0..2 {
+                let mut dot = i_splat(-L::OFFSET * sums[sub]);
+                for k in sub * 4..sub * 4 + 4 {
+                    dot = dot_any::<L>(dot, codes[k], i32::from_le_bytes(x[k].map(to_u8)));
+                }
+                total = i_add(total, i_mul(dot, scales[sub]));
+            }
+            total
+        }
+
+        #[inline(always)]
+        fn to_u8(code: i8) -> u8 {
+            code.to_le_bytes()[0]
+        }
+
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn dot_any<L: Layout>(sum: I, codes: I, x: i32) -> I {
+            if L::BITS == 8 {
+                dot_wide(sum, codes, x)
+            } else {
+                dot(sum, codes, x)
+            }
+        }
+
+        /// Adds one block to the sums of `T` rows of activations.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn add_block<L: Layout, const T: usize>(
+            block: &[u8],
+            index: usize,
+            x: &crate::QuantisedRows,
+            at: [usize; T],
+            sums: &mut [F; T],
+        ) {
+            let planes = &block[L::PLANES_AT + index * L::PLANES..][..L::PLANES];
+            let codes = unpack::<L>(planes);
+            let (scale, minimum) = factors::<L>(block, index);
+            let (mut scales, mut minima) = ([i_splat(0); 2], [i_splat(0); 2]);
+            if L::SUBS == 2 {
+                for sub in 0..2 {
+                    let at = (index * 2 + sub) * 16;
+                    let bytes = &block[L::SCALES_AT + at..];
+                    scales[sub] = i_bytes(bytes.first_chunk().expect("scales"));
+                    if L::MINIMUM {
+                        let bytes = &block[L::MINIMA_AT + at..];
+                        minima[sub] = i_ubytes(bytes.first_chunk().expect("minima"));
+                    }
+                }
+            }
+            for t in 0..T {
+                let (words, parts) = (&x.codes[at[t]], x.sums[at[t]]);
+                let d = f_splat(x.scales[at[t]]);
+                let dot = if L::SUBS == 2 {
+                    sub_dot::<L>(&codes, &scales, words, parts)
+                } else {
+                    whole_dot::<L>(&codes, words, parts)
+                };
+                sums[t] = f_fma(f_mul(scale, d), f_from_i(dot), sums[t]);
+                if L::MINIMUM && L::SUBS == 2 {
+                    let first = i_mul(minima[0], i_splat(parts[0]));
+                    let offset = i_add(first, i_mul(minima[1], i_splat(parts[1])));
+                    let factor = f_mul(f_sub(f_splat(-0.0), minimum), d);
+                    sums[t] = f_fma(factor, f_from_i(offset), sums[t]);
+                } else if L::MINIMUM {
+                    sums[t] = f_fma(minimum, f_splat(x.scaled_sums[at[t]]), sums[t]);
+                }
+            }
+        }
+
+        /// Sixteen output rows for `T` rows of activations, from `first` on.
+        #[target_feature(enable = $features)]
+        fn rows<L: Layout, const T: usize>(
+            group: &[u8],
+            x: &crate::QuantisedRows,
+            first: usize,
+            out: &mut dyn FnMut(usize, &[f32; 16]),
+        ) {
+            let mut sums = [f_splat(0.0); T];
+            for (superblock, bytes) in group.chunks_exact(L::BYTES).enumerate() {
+                let start = superblock * L::SUPER;
+                for index in 0..L::SUPER.min(x.blocks - start) {
+                    let at = std::array::from_fn(|t| (first + t) * x.blocks + start + index);
+                    add_block::<L, T>(bytes, index, x, at, &mut sums);
+                }
+            }
+            let mut lanes = [0.0f32; 16];
+            for t in 0..T {
+                f_store(sums[t], &mut lanes);
+                out(first + t, &lanes);
+            }
+        }
+
+        /// One group against all rows of activations, the weights read once a tile.
+        #[target_feature(enable = $features)]
+        pub(crate) fn group_quantised<L: Layout>(
+            group: &[u8],
+            x: &crate::QuantisedRows,
+            out: &mut dyn FnMut(usize, &[f32; 16]),
+        ) {
+            let mut first = 0;
+            while first + $tile <= x.rows {
+                rows::<L, $tile>(group, x, first, out);
+                first += $tile;
+            }
+            while first + 2 <= x.rows {
+                rows::<L, 2>(group, x, first, out);
+                first += 2;
+            }
+            if first < x.rows {
+                rows::<L, 1>(group, x, first, out);
+            }
+        }
+
+        /// One group of float weights against all rows of `x`: one chain over the inputs.
+        #[target_feature(enable = $features)]
+        pub(crate) fn group_float(
+            format: crate::Format,
+            group: &[u8],
+            x: &[f32],
+            columns: usize,
+            out: &mut dyn FnMut(usize, &[f32; 16]),
+        ) {
+            let size = format.bits() * 2;
+            let weights = |at: usize| {
+                let bytes = &group[at * size..][..size];
+                match format {
+                    crate::Format::F32 => f_load(
+                        bytemuck::cast_slice(bytes)
+                            .first_chunk()
+                            .expect("sixteen numbers"),
+                    ),
+                    crate::Format::F16 => f_half(bytes.first_chunk().expect("sixteen halves")),
+                    _ => f_bf16(bytes.first_chunk().expect("sixteen halves")),
+                }
+            };
+            for (tile, rows) in x.chunks(columns * $tile).enumerate() {
+                let count = rows.len() / columns;
+                let mut sums = [f_splat(0.0); $tile];
+                for column in 0..columns {
+                    let w = weights(column);
+                    for (t, sum) in sums.iter_mut().enumerate().take(count) {
+                        *sum = f_fma(w, f_splat(rows[t * columns + column]), *sum);
+                    }
+                }
+                let mut lanes = [0.0f32; 16];
+                for (t, &sum) in sums.iter().enumerate().take(count) {
+                    f_store(sum, &mut lanes);
+                    out(tile * $tile + t, &lanes);
+                }
+            }
+        }
+    };
+}
+pub(crate) use lane_matmul;

@@ -1,0 +1,347 @@
+//! A small pool of threads that shares out work items, each computed exactly once.
+//!
+//! Results cannot depend on timing: who computes an item is free, what it computes is not.
+#![expect(
+    unsafe_code,
+    reason = "work borrows the caller's stack and writes disjoint parts"
+)]
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, Thread};
+
+/// Turns of the waiting loop before a worker parks: some tens of microseconds.
+const SPINS: u32 = 4_000;
+/// Turns of the caller's waiting loop before it lets others run.
+const SPINS_BEFORE_YIELD: u32 = 2_000;
+/// Set in `Shared::gate` while a job may be joined; the rest counts who is inside.
+const OPEN: usize = 1 << 31;
+
+type Work<'a> = &'a (dyn Fn(usize) + Sync);
+
+/// One call of `Pool::run`, as the workers see it.
+#[derive(Clone, Copy)]
+struct Job {
+    work: Work<'static>,
+    items: usize,
+}
+
+struct Shared {
+    /// Counts the jobs; a change wakes the spinning workers.
+    epoch: AtomicUsize,
+    gate: AtomicUsize,
+    next: AtomicUsize,
+    stopping: AtomicBool,
+    job: UnsafeCell<Option<Job>>,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+// SAFETY: `job` is written only while the gate is closed and nobody is inside, and read only by
+// workers that passed the open gate; everything else in it is synchronised by itself.
+unsafe impl Sync for Shared {}
+// SAFETY: as above; the job's borrow is `Sync`, so it may be used from any thread.
+unsafe impl Send for Shared {}
+
+struct Worker {
+    thread: Thread,
+    parked: Arc<AtomicBool>,
+    handle: Option<JoinHandle<()>>,
+}
+
+/// A fixed number of threads, the caller's among them.
+pub struct Pool {
+    shared: Arc<Shared>,
+    workers: Vec<Worker>,
+    /// One job at a time.
+    turn: Mutex<()>,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("threads", &self.threads())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    /// Most threads a pool may have.
+    pub const THREADS_MAX: usize = 256;
+
+    /// Starts `threads - 1` workers beside the caller; a thread the system refuses is left out.
+    #[must_use]
+    pub fn new(threads: usize) -> Self {
+        let shared = Arc::new(Shared {
+            epoch: AtomicUsize::new(0),
+            gate: AtomicUsize::new(0),
+            next: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            job: UnsafeCell::new(None),
+            panic: Mutex::new(None),
+        });
+        let start = |index: usize| {
+            let (shared, parked) = (Arc::clone(&shared), Arc::new(AtomicBool::new(false)));
+            let seen = Arc::clone(&parked);
+            let builder = std::thread::Builder::new().name(format!("causeway-{index}"));
+            let handle = builder.spawn(move || worker_loop(&shared, &seen)).ok()?;
+            Some(Worker {
+                thread: handle.thread().clone(),
+                parked,
+                handle: Some(handle),
+            })
+        };
+        let workers = (1..threads.clamp(1, Self::THREADS_MAX))
+            .filter_map(start)
+            .collect();
+        Self {
+            shared,
+            workers,
+            turn: Mutex::new(()),
+        }
+    }
+
+    /// Threads that compute, the caller's among them.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// Calls `work` once for every item below `items`, on all threads, and returns when all ran.
+    ///
+    /// # Panics
+    /// Passes on the first panic of `work`, once every item that had started has ended.
+    pub fn run(&self, items: usize, work: Work<'_>) {
+        if self.workers.is_empty() || items <= 1 {
+            (0..items).for_each(work);
+            return;
+        }
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: only the lifetime changes, and this function does not return before the gate
+        // is closed and everyone has left, so no worker keeps the borrow any longer.
+        let work: Work<'static> = unsafe { std::mem::transmute::<Work<'_>, Work<'static>>(work) };
+        let job = Job { work, items };
+        // SAFETY: the gate is closed and nobody is inside: the last job waited for that.
+        unsafe { *self.shared.job.get() = Some(job) };
+        self.shared.next.store(0, Ordering::Relaxed);
+        self.shared.gate.store(OPEN, Ordering::Release);
+        self.shared.epoch.fetch_add(1, Ordering::SeqCst);
+        for worker in &self.workers {
+            if worker.parked.load(Ordering::SeqCst) {
+                worker.thread.unpark();
+            }
+        }
+        self.shared.work_through(job);
+        self.close();
+        drop(turn);
+        let panic = self
+            .shared
+            .panic
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
+    }
+
+    /// Lets nobody new in and waits until everyone has left.
+    fn close(&self) {
+        self.shared.gate.fetch_and(!OPEN, Ordering::AcqRel);
+        let mut spins = 0u32;
+        while self.shared.gate.load(Ordering::Acquire) != 0 {
+            spins = spins.saturating_add(1);
+            if spins < SPINS_BEFORE_YIELD {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Cuts `slice` into chunks of `len` and computes each chunk once.
+    ///
+    /// # Panics
+    /// If `len` is 0 while the slice is not empty.
+    pub fn chunks<T: Send>(
+        &self,
+        slice: &mut [T],
+        len: usize,
+        work: &(dyn Fn(usize, &mut [T]) + Sync),
+    ) {
+        if slice.is_empty() {
+            return;
+        }
+        let (total, base) = (slice.len(), SendPtr(slice.as_mut_ptr()));
+        self.run(total.div_ceil(len), &|index| {
+            let start = index * len;
+            // SAFETY: `start` is below `total`, so the pointer stays inside the slice.
+            let first = unsafe { base.get().add(start) };
+            // SAFETY: chunks of different items do not overlap, each item runs once, and the
+            // slice is borrowed until `run` returns.
+            let chunk = unsafe { std::slice::from_raw_parts_mut(first, len.min(total - start)) };
+            work(index, chunk);
+        });
+    }
+
+    /// Cuts the columns of `out`, rows of `row_len`, into tiles of `width` columns.
+    ///
+    /// # Panics
+    /// If `row_len` or `width` is 0, or `out` is not whole rows.
+    pub fn tiles(
+        &self,
+        out: &mut [f32],
+        row_len: usize,
+        width: usize,
+        work: &(dyn Fn(usize, &mut Tile<'_>) + Sync),
+    ) {
+        assert!(
+            row_len > 0 && width > 0 && out.len().is_multiple_of(row_len),
+            "whole rows"
+        );
+        let (rows, base) = (out.len() / row_len, SendPtr(out.as_mut_ptr()));
+        self.run(row_len.div_ceil(width), &|index| {
+            let column = index * width;
+            let width = width.min(row_len - column);
+            let mut tile = Tile {
+                base: base.get(),
+                rows,
+                row_len,
+                column,
+                width,
+                borrow: PhantomData,
+            };
+            work(index, &mut tile);
+        });
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        self.shared.epoch.fetch_add(1, Ordering::SeqCst);
+        for worker in &mut self.workers {
+            worker.thread.unpark();
+            if let Some(handle) = worker.handle.take() {
+                // A worker's panics are caught and passed on by `run`.
+                let _ = handle.join();
+            }
+        }
+    }
+}
+
+/// The columns `column..column + width` of every row of an output.
+#[derive(Debug)]
+pub struct Tile<'a> {
+    base: *mut f32,
+    rows: usize,
+    row_len: usize,
+    column: usize,
+    width: usize,
+    borrow: PhantomData<&'a mut [f32]>,
+}
+
+impl Tile<'_> {
+    /// First column of the tile.
+    #[must_use]
+    pub fn column(&self) -> usize {
+        self.column
+    }
+
+    /// Columns of the tile.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The tile's part of one row.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn row(&mut self, row: usize) -> &mut [f32] {
+        assert!(row < self.rows, "row {row} of {}", self.rows);
+        // SAFETY: the row exists and `column` lies inside it.
+        let first = unsafe { self.base.add(row * self.row_len + self.column) };
+        // SAFETY: `column + width <= row_len`, tiles of different items do not overlap, and
+        // `&mut self` keeps two parts of one tile from being borrowed at once.
+        unsafe { std::slice::from_raw_parts_mut(first, self.width) }
+    }
+}
+
+struct SendPtr<T>(*mut T);
+
+// SAFETY: the pointer is only used to reach disjoint parts of one borrowed slice.
+unsafe impl<T: Send> Sync for SendPtr<T> {}
+
+impl<T> SendPtr<T> {
+    fn get(&self) -> *mut T {
+        self.0
+    }
+}
+
+impl Shared {
+    /// Claims items until there is none left; keeps the first panic.
+    fn work_through(&self, job: Job) {
+        let claim = || loop {
+            let item = self.next.fetch_add(1, Ordering::Relaxed);
+            if item >= job.items {
+                return;
+            }
+            (job.work)(item);
+        };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(claim)) {
+            self.next.store(job.items, Ordering::Relaxed);
+            let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert(panic);
+        }
+    }
+
+    /// Steps through the gate if it is open.
+    fn enter(&self) -> bool {
+        let inside = |gate: usize| (gate & OPEN != 0).then_some(gate + 1);
+        self.gate
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, inside)
+            .is_ok()
+    }
+}
+
+fn worker_loop(shared: &Shared, parked: &AtomicBool) {
+    let mut seen = 0;
+    loop {
+        seen = wait_for_epoch(shared, parked, seen);
+        if shared.stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        if shared.enter() {
+            // SAFETY: the gate was open, so the job is set and stays until we leave.
+            let job = unsafe { *shared.job.get() };
+            shared.work_through(job.expect("invariant: an open gate has a job"));
+            shared.gate.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Waits until the epoch is another than `seen`: spins for a while, then parks.
+fn wait_for_epoch(shared: &Shared, parked: &AtomicBool, seen: usize) -> usize {
+    for _ in 0..SPINS {
+        let epoch = shared.epoch.load(Ordering::Acquire);
+        if epoch != seen {
+            return epoch;
+        }
+        std::hint::spin_loop();
+    }
+    parked.store(true, Ordering::SeqCst);
+    let epoch = loop {
+        let epoch = shared.epoch.load(Ordering::SeqCst);
+        if epoch != seen {
+            break epoch;
+        }
+        std::thread::park();
+    };
+    parked.store(false, Ordering::SeqCst);
+    epoch
+}

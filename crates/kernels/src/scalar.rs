@@ -1,0 +1,247 @@
+//! The definition: plain loops, one number at a time, in the stated order.
+//!
+//! Every SIMD path must give these bits. Nothing here is ever edited for speed.
+
+use crate::activations::AMAX_MIN;
+use crate::attention::{HeadQueries, KvSlab, KvType, SEGMENT, TILE};
+use crate::format::Layout;
+use crate::{Format, LANES, PackedMatrix, QuantisedRows, RawBlock, math};
+
+/// Bits of an absolute value from which a float is infinite or not a number.
+pub(crate) const INFINITY_BITS: u32 = 0x7f80_0000;
+
+/// `a * b + c`, rounded once.
+pub(crate) fn fma(a: f32, b: f32, c: f32) -> f32 {
+    a.mul_add(b, c)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "rounding to nearest even is what is meant"
+)]
+fn to_f32(x: i32) -> f32 {
+    x as f32
+}
+
+fn half(bits: u16) -> f32 {
+    half::f16::from_bits(bits).to_f32()
+}
+
+/// Quantises one block; `None` where a value is not finite. See `QuantisedRows`.
+pub(crate) fn quantise_block(x: &[f32; 32], codes: &mut [[i8; 4]; 8]) -> Option<f32> {
+    let largest = x.iter().map(|v| v.abs().to_bits()).max().unwrap_or(0);
+    if largest >= INFINITY_BITS {
+        return None;
+    }
+    let amax = f32::from_bits(largest);
+    *codes = [[0; 4]; 8];
+    if amax < AMAX_MIN {
+        return Some(0.0);
+    }
+    let inverse = 127.0 / amax;
+    for (code, v) in codes.iter_mut().flatten().zip(x) {
+        #[expect(clippy::cast_possible_truncation, reason = "at most 127 in size")]
+        let rounded = (v * inverse).round_ties_even() as i8;
+        *code = rounded;
+    }
+    Some(amax / 127.0)
+}
+
+/// Adds one block to one output: `sum + weights . activations` in the order of `numerics.md`.
+fn add_block<L: Layout>(
+    raw: &RawBlock,
+    x: &[[i8; 4]; 8],
+    (d_x, sums, scaled_sum): (f32, [i32; 2], f32),
+    sum: f32,
+) -> f32 {
+    let dot_of = |from: usize, to: usize| -> i32 {
+        let pair = |i: usize| i32::from(raw.codes[i]) * i32::from(x[i / 4][i % 4]);
+        (from..to).map(pair).sum()
+    };
+    let (d, m) = (half(raw.d), half(raw.m));
+    let (scales, minima) = (raw.scales.map(i32::from), raw.minima.map(i32::from));
+    if L::SUBS == 2 {
+        let first = (dot_of(0, 16) - L::OFFSET * sums[0]) * scales[0];
+        let second = (dot_of(16, 32) - L::OFFSET * sums[1]) * scales[1];
+        let sum = fma(d * d_x, to_f32(first + second), sum);
+        if !L::MINIMUM {
+            return sum;
+        }
+        let offset = minima[0] * sums[0] + minima[1] * sums[1];
+        return fma(-m * d_x, to_f32(offset), sum);
+    }
+    let dot = dot_of(0, 32) - L::OFFSET * (sums[0] + sums[1]);
+    let d = if L::K { d * to_f32(scales[0]) } else { d };
+    let sum = fma(d * d_x, to_f32(dot), sum);
+    if !L::MINIMUM {
+        return sum;
+    }
+    let m = if L::K { -m * to_f32(minima[0]) } else { m };
+    fma(m, scaled_sum, sum)
+}
+
+/// One group of sixteen output rows against all rows of activations.
+pub(crate) fn group_quantised<L: Layout>(
+    weights: &PackedMatrix,
+    group: usize,
+    x: &QuantisedRows,
+    out: &mut dyn FnMut(usize, &[f32; LANES]),
+) {
+    let mut lanes = vec![[0.0f32; LANES]; x.rows];
+    let first = group * LANES;
+    for row in first..weights.rows().min(first + LANES) {
+        for block in 0..x.blocks {
+            let raw = weights.block(row, block);
+            for (t, lanes) in lanes.iter_mut().enumerate() {
+                let at = t * x.blocks + block;
+                let activation = (x.scales[at], x.sums[at], x.scaled_sums[at]);
+                let sum = lanes[row - first];
+                lanes[row - first] = add_block::<L>(&raw, &x.codes[at], activation, sum);
+            }
+        }
+    }
+    for (t, lanes) in lanes.iter().enumerate() {
+        out(t, lanes);
+    }
+}
+
+/// One group of float weights against all rows of `x`: one chain over ascending inputs.
+pub(crate) fn group_float(
+    weights: &PackedMatrix,
+    group: usize,
+    x: &[f32],
+    out: &mut dyn FnMut(usize, &[f32; LANES]),
+) {
+    let number = |bits: u32| match weights.format() {
+        Format::F32 => f32::from_bits(bits),
+        Format::F16 => half(
+            bits.to_le_bytes()[..2]
+                .try_into()
+                .map_or(0, u16::from_le_bytes),
+        ),
+        _ => f32::from_bits(bits << 16),
+    };
+    let first = group * LANES;
+    for (t, x) in x.chunks_exact(weights.columns()).enumerate() {
+        let mut lanes = [0.0f32; LANES];
+        for row in first..weights.rows().min(first + LANES) {
+            for (column, &x) in x.iter().enumerate() {
+                let w = number(weights.float_bits(row, column));
+                lanes[row - first] = fma(w, x, lanes[row - first]);
+            }
+        }
+        out(t, &lanes);
+    }
+}
+
+/// Sum of sixteen lanes by a fixed tree: lane l with l + 8, then 4, 2, 1.
+pub(crate) fn tree_sum(lanes: &[f32; LANES]) -> f32 {
+    let mut lanes = *lanes;
+    for width in [8, 4, 2, 1] {
+        for l in 0..width {
+            lanes[l] += lanes[l + width];
+        }
+    }
+    lanes[0]
+}
+
+/// `1 / sqrt(mean of squares + eps)`, given the sums of squares per lane.
+pub(crate) fn norm_scale(lanes: &[f32; LANES], count: usize, eps: f32) -> f32 {
+    #[expect(clippy::cast_precision_loss, reason = "row lengths are far below 2^24")]
+    let mean = tree_sum(lanes) / count as f32;
+    1.0 / (mean + eps).sqrt()
+}
+
+/// RMS norm (Zhang & Sennrich 2019) in place: `x * scale * weight`, left to right.
+pub(crate) fn rms_norm(x: &mut [f32], weight: &[f32], eps: f32) {
+    let mut lanes = [0.0f32; LANES];
+    for (i, &v) in x.iter().enumerate() {
+        lanes[i % LANES] = fma(v, v, lanes[i % LANES]);
+    }
+    let scale = norm_scale(&lanes, x.len(), eps);
+    for (x, w) in x.iter_mut().zip(weight) {
+        *x = *x * scale * w;
+    }
+}
+
+/// SwiGLU (Shazeer 2020): `gate = silu(gate) * up`.
+pub(crate) fn silu_mul(gate: &mut [f32], up: &[f32]) {
+    for (g, u) in gate.iter_mut().zip(up) {
+        *g = math::silu(*g) * u;
+    }
+}
+
+/// GeGLU (Shazeer 2020): `gate = gelu(gate) * up`.
+pub(crate) fn gelu_mul(gate: &mut [f32], up: &[f32]) {
+    for (g, u) in gate.iter_mut().zip(up) {
+        *g = math::gelu(*g) * u;
+    }
+}
+
+fn kv_number(kind: KvType, bytes: &[u8], at: usize) -> f32 {
+    let bytes = &bytes[at * kind.bytes()..][..kind.bytes()];
+    let bits = bytes
+        .iter()
+        .rev()
+        .fold(0u32, |bits, &byte| bits << 8 | u32::from(byte));
+    match kind {
+        KvType::F32 => f32::from_bits(bits),
+        KvType::F16 => half(u16::try_from(bits).expect("invariant: two bytes fit")),
+    }
+}
+
+/// Attention of queries over what each may see, segment by segment.
+pub(crate) fn attend(queries: HeadQueries<'_>, slab: &KvSlab<'_>, out: &mut [f32]) {
+    queries.check(slab, out);
+    let ranges = queries.queries.iter().zip(queries.visible);
+    for ((query, &visible), out) in ranges.zip(out.chunks_exact_mut(slab.padded_dim)) {
+        attend_one(query, visible, slab, out);
+    }
+}
+
+fn attend_one(query: &[f32], (first, end): (usize, usize), slab: &KvSlab<'_>, out: &mut [f32]) {
+    let (mut max, mut sum) = (0.0, 0.0);
+    for segment in first / SEGMENT..end.div_ceil(SEGMENT) {
+        let low = first.max(segment * SEGMENT);
+        let high = end.min((segment + 1) * SEGMENT);
+        let score = |position: usize| {
+            let keys = slab.keys_of(position / TILE);
+            let lane = position % TILE;
+            let key = |d: usize| kv_number(slab.kind, keys, d * TILE + lane);
+            (0..query.len()).fold(0.0, |sum, d| fma(key(d), query[d], sum))
+        };
+        let scores: Vec<f32> = (low..high).map(score).collect();
+        let part_max = scores
+            .iter()
+            .fold(f32::NEG_INFINITY, |m, &s| math::max(m, s));
+        let weights: Vec<f32> = scores.iter().map(|s| math::exp(s - part_max)).collect();
+        let mut lanes = [0.0f32; LANES];
+        for (position, weight) in (low..high).zip(&weights) {
+            lanes[position % LANES] += weight;
+        }
+        let part_sum = tree_sum(&lanes);
+        let value = |d: usize| {
+            (low..high)
+                .zip(&weights)
+                .fold(0.0, |sum, (position, &weight)| {
+                    let values = slab.values_of(position / TILE);
+                    let at = position % TILE * slab.padded_dim + d;
+                    fma(kv_number(slab.kind, values, at), weight, sum)
+                })
+        };
+        if segment == first / SEGMENT {
+            (max, sum) = (part_max, part_sum);
+            out.iter_mut()
+                .enumerate()
+                .for_each(|(d, out)| *out = value(d));
+            continue;
+        }
+        let new_max = math::max(max, part_max);
+        let (keep, add) = (math::exp(max - new_max), math::exp(part_max - new_max));
+        (max, sum) = (new_max, fma(sum, keep, part_sum * add));
+        out.iter_mut()
+            .enumerate()
+            .for_each(|(d, out)| *out = fma(*out, keep, value(d) * add));
+    }
+    out.iter_mut().for_each(|out| *out /= sum);
+}

@@ -1,0 +1,439 @@
+//! Every path gives the bits of the scalar definition, for every type and every edge.
+
+use crate::attention::{HeadQueries, KvSlab, KvType};
+use crate::{BLOCK, Format, Isa, Kernels, PackedMatrix, Pool, QuantisedRows, RawBlock, RowSource};
+
+/// A small reproducible source of numbers (SplitMix64, Steele et al. 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.next().to_le_bytes()[0]
+    }
+
+    /// Uniform in -1 to 1, times a power of two drawn from a wide range.
+    fn float(&mut self) -> f32 {
+        let unit = (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0;
+        let exponent = (self.next() % 12) as i32 - 6;
+        unit * 2.0f32.powi(exponent)
+    }
+}
+
+/// Rows of random blocks; scales include zero, subnormal and negative halves.
+struct RandomRows {
+    format: Format,
+    seed: u64,
+}
+
+impl RowSource for RandomRows {
+    fn blocks(&self, row: usize, blocks: &mut [RawBlock]) {
+        let mut random = Random(self.seed ^ (row as u64) << 20);
+        let mask = u8::MAX >> (8 - self.format.bits());
+        let per_d = self.format.row_multiple() / BLOCK;
+        let mut shared = RawBlock::default();
+        for (index, block) in blocks.iter_mut().enumerate() {
+            if index % per_d == 0 {
+                shared.d = half(&mut random);
+                shared.m = half(&mut random);
+            }
+            *block = shared;
+            block.codes = std::array::from_fn(|_| random.byte() & mask);
+            let (scales, minima) = sub_blocks(self.format, &mut random);
+            (block.scales, block.minima) = (scales, minima);
+            let has_minimum = matches!(
+                self.format,
+                Format::Q4_1 | Format::Q5_1 | Format::Q2K | Format::Q4K | Format::Q5K
+            );
+            block.m = if has_minimum { block.m } else { 0 };
+        }
+    }
+
+    fn floats(&self, row: usize, bits: &mut [u32]) {
+        let mut random = Random(self.seed ^ (row as u64) << 20);
+        for bits in bits {
+            let value = random.float();
+            *bits = match self.format {
+                Format::F32 => value.to_bits(),
+                Format::F16 => u32::from(half::f16::from_f32(value).to_bits()),
+                _ => value.to_bits() >> 16,
+            };
+        }
+    }
+}
+
+fn half(random: &mut Random) -> u16 {
+    match random.next() % 16 {
+        0 => 0,
+        1 => 0x0001,
+        2 => 0x83ff,
+        _ => half::f16::from_f32(random.float() / 64.0).to_bits(),
+    }
+}
+
+fn sub_blocks(format: Format, random: &mut Random) -> ([i8; 2], [u8; 2]) {
+    let six = (random.byte() & 63) as i8;
+    match format {
+        Format::Q4K | Format::Q5K => {
+            let m = random.byte() & 63;
+            ([six, six], [m, m])
+        }
+        Format::Q6K => ([random.byte() as i8, random.byte() as i8], [0, 0]),
+        Format::Q3K => ([six - 32, (random.byte() & 63) as i8 - 32], [0, 0]),
+        Format::Q2K => {
+            let scales = [random.byte() & 15, random.byte() & 15].map(|s| s as i8);
+            (scales, [random.byte() & 15, random.byte() & 15])
+        }
+        _ => ([0, 0], [0, 0]),
+    }
+}
+
+fn paths() -> Vec<Kernels> {
+    Isa::ALL
+        .into_iter()
+        .filter_map(|isa| Kernels::with_isa(isa).ok())
+        .collect()
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|v| v.to_bits()).collect()
+}
+
+fn product(kernels: &Kernels, weights: &PackedMatrix, x: &[f32], pool: &Pool) -> Vec<u32> {
+    let mut out = vec![0.0; x.len() / weights.columns() * weights.rows()];
+    if weights.format().is_quantised() {
+        let mut rows = QuantisedRows::default();
+        kernels.quantise(x, weights.columns(), &mut rows).unwrap();
+        kernels.matmul(weights, &rows, &mut out, pool);
+    } else {
+        kernels.matmul_float(weights, x, &mut out, pool);
+    }
+    bits(&out)
+}
+
+#[test]
+fn a_packed_block_is_the_block_that_went_in() {
+    let pool = Pool::new(2);
+    for format in Format::ALL.into_iter().filter(|f| f.is_quantised()) {
+        let (rows, columns) = (19, 512);
+        let source = RandomRows { format, seed: 7 };
+        let packed = PackedMatrix::pack(format, (rows, columns), &source, &pool).unwrap();
+        for row in 0..rows {
+            let mut want = vec![RawBlock::default(); columns / BLOCK];
+            source.blocks(row, &mut want);
+            for (index, want) in want.iter().enumerate() {
+                assert_eq!(
+                    packed.block(row, index),
+                    *want,
+                    "{format:?} row {row} block {index}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_path_gives_the_bits_of_the_definition() {
+    let scalar = Kernels::with_isa(Isa::Scalar).unwrap();
+    let pools = [Pool::new(1), Pool::new(2), Pool::new(3)];
+    for format in Format::ALL {
+        let unit = format.row_multiple();
+        for (rows, columns, inputs) in [
+            (1, unit, 1),
+            (16, 2 * unit, 2),
+            (33, 3 * unit, 5),
+            (40, 256, 8),
+            (70, 512, 19),
+        ] {
+            let columns = columns.next_multiple_of(unit);
+            let source = RandomRows {
+                format,
+                seed: rows as u64,
+            };
+            let packed = PackedMatrix::pack(format, (rows, columns), &source, &pools[0]).unwrap();
+            let mut random = Random(99);
+            let x: Vec<f32> = (0..inputs * columns).map(|_| random.float()).collect();
+            let want = product(&scalar, &packed, &x, &pools[0]);
+            for path in paths() {
+                for pool in &pools {
+                    let got = product(&path, &packed, &x, pool);
+                    assert_eq!(got, want, "{format:?} {rows}x{columns}, {inputs}, {path:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_does_not_depend_on_the_rows_beside_it() {
+    let (rows, columns) = (48, 256);
+    let pool = Pool::new(2);
+    for format in Format::ALL {
+        let source = RandomRows { format, seed: 3 };
+        let packed = PackedMatrix::pack(format, (rows, columns), &source, &pool).unwrap();
+        let mut random = Random(5);
+        let x: Vec<f32> = (0..11 * columns).map(|_| random.float()).collect();
+        for path in paths() {
+            let all = product(&path, &packed, &x, &pool);
+            for (row, x) in x.chunks_exact(columns).enumerate() {
+                let alone = product(&path, &packed, x, &pool);
+                assert_eq!(
+                    alone,
+                    all[row * rows..(row + 1) * rows],
+                    "{format:?} row {row}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn extreme_activations_quantise_alike_on_every_path() {
+    let ones = |v: f32| [v; 32];
+    let mut mixed = [0.0f32; 32];
+    for (i, v) in mixed.iter_mut().enumerate() {
+        *v = [f32::MAX, -f32::MAX, 1.0, -0.5, 1e-30, -0.0, 0.0, 3.5][i % 8];
+    }
+    let mut ties = [0.5f32; 32];
+    ties[0] = 127.0;
+    ties[1] = -1.5;
+    ties[2] = 2.5;
+    let cases = [
+        ones(0.0),
+        ones(1e-45),
+        ones(1e-38),
+        ones(f32::MAX),
+        mixed,
+        ties,
+        ones(-7.25),
+    ];
+    let scalar = Kernels::with_isa(Isa::Scalar).unwrap();
+    for x in cases {
+        let mut want = [[0i8; 4]; 8];
+        let scale = (scalar.quantise_block)(&x, &mut want).unwrap();
+        for path in paths() {
+            let mut got = [[1i8; 4]; 8];
+            let got_scale = (path.quantise_block)(&x, &mut got).unwrap();
+            assert_eq!(
+                (got_scale.to_bits(), got),
+                (scale.to_bits(), want),
+                "{path:?} {x:?}"
+            );
+        }
+    }
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut x = [1.0f32; 64];
+        x[41] = bad;
+        for path in paths() {
+            let mut rows = QuantisedRows::default();
+            let error = path.quantise(&x, 32, &mut rows).unwrap_err();
+            assert_eq!((error.row, error.column), (1, 9), "{path:?}");
+        }
+    }
+}
+
+#[test]
+fn elementwise_functions_are_the_same_on_every_path() {
+    let mut random = Random(1);
+    let mut x: Vec<f32> = (0..1000).map(|_| random.float() * 4.0).collect();
+    x.extend([
+        0.0, -0.0, 1e-45, -1e-40, 88.0, 89.5, -88.0, -103.9, -104.5, 1e30, -1e30, 700.0,
+    ]);
+    let y: Vec<f32> = x.iter().rev().copied().collect();
+    let scalar = Kernels::with_isa(Isa::Scalar).unwrap();
+    for len in [1, 15, 16, 17, 100, x.len()] {
+        for path in paths() {
+            let apply = |kernels: &Kernels| {
+                let (mut silu, mut gelu) = (x[..len].to_vec(), x[..len].to_vec());
+                kernels.silu_mul(&mut silu, &y[..len]);
+                kernels.gelu_mul(&mut gelu, &y[..len]);
+                let mut norm = x[..len]
+                    .iter()
+                    .map(|v| v.clamp(-9e9, 9e9))
+                    .collect::<Vec<_>>();
+                kernels.rms_norm(&mut norm, &y[..len], 1e-5);
+                [silu, gelu, norm].map(|v| bits(&v))
+            };
+            assert_eq!(apply(&path), apply(&scalar), "{path:?} {len}");
+        }
+    }
+}
+
+#[test]
+fn exp_is_within_two_ulp_of_the_true_value() {
+    let mut worst = 0.0f64;
+    for i in -87_000..88_000 {
+        let x = i as f32 / 1000.0;
+        let want = f64::from(x).exp();
+        let error = (f64::from(crate::exp(x)) - want).abs() / want;
+        worst = worst.max(error);
+    }
+    assert!(
+        worst < 2.0 * f64::from(f32::EPSILON) / 2.0,
+        "relative error {worst:e}"
+    );
+    assert_eq!(crate::exp(0.0), 1.0);
+    assert_eq!(crate::exp(f32::NEG_INFINITY), 0.0);
+    assert_eq!(crate::exp(1000.0), f32::INFINITY);
+}
+
+/// Keys and values of `positions` for one head, tiles in a shuffled order.
+struct Cache {
+    kind: KvType,
+    keys: Vec<u8>,
+    values: Vec<u8>,
+    table: Vec<u32>,
+    padded_dim: usize,
+}
+
+fn cache(kind: KvType, positions: usize, padded_dim: usize, seed: u64) -> Cache {
+    let tiles = positions.div_ceil(16);
+    let mut random = Random(seed);
+    let mut table: Vec<u32> = (0..tiles as u32).collect();
+    for i in (1..tiles).rev() {
+        table.swap(i, (random.next() % (i as u64 + 1)) as usize);
+    }
+    let bytes = tiles * 16 * padded_dim * kind.bytes();
+    let (mut keys, mut values) = (vec![0; bytes], vec![0; bytes]);
+    for position in 0..positions {
+        let mut random = Random(seed ^ position as u64 * 77);
+        let base = table[position / 16] as usize * 16 * padded_dim;
+        for d in 0..padded_dim {
+            put(
+                kind,
+                &mut keys,
+                base + d * 16 + position % 16,
+                random.float() / 8.0,
+            );
+            put(
+                kind,
+                &mut values,
+                base + position % 16 * padded_dim + d,
+                random.float(),
+            );
+        }
+    }
+    Cache {
+        kind,
+        keys,
+        values,
+        table,
+        padded_dim,
+    }
+}
+
+fn put(kind: KvType, bytes: &mut [u8], at: usize, value: f32) {
+    match kind {
+        KvType::F32 => bytes[at * 4..][..4].copy_from_slice(&value.to_le_bytes()),
+        KvType::F16 => {
+            let half = half::f16::from_f32(value).to_le_bytes();
+            bytes[at * 2..][..2].copy_from_slice(&half);
+        }
+    }
+}
+
+impl Cache {
+    fn slab(&self) -> KvSlab<'_> {
+        KvSlab {
+            kind: self.kind,
+            keys: &self.keys,
+            values: &self.values,
+            table: &self.table,
+            first_tile: 0,
+            stride: 16 * self.padded_dim * self.kind.bytes(),
+            offset: 0,
+            padded_dim: self.padded_dim,
+        }
+    }
+}
+
+#[test]
+fn attention_is_the_same_on_every_path_and_in_every_tiling() {
+    let scalar = Kernels::with_isa(Isa::Scalar).unwrap();
+    for kind in [KvType::F32, KvType::F16] {
+        for (dim, positions) in [(16usize, 5), (64, 300), (24, 140), (96, 129)] {
+            let cache = cache(kind, positions, dim.next_multiple_of(16), dim as u64);
+            let slab = cache.slab();
+            let mut random = Random(8);
+            let count = 13;
+            let queries: Vec<Vec<f32>> = (0..count)
+                .map(|_| (0..dim).map(|_| random.float()).collect())
+                .collect();
+            let queries: Vec<&[f32]> = queries.iter().map(Vec::as_slice).collect();
+            let visible: Vec<(usize, usize)> = (0..count)
+                .map(|q| {
+                    let end = 1 + (q * 29 + 3) % positions;
+                    (
+                        if q % 3 == 0 {
+                            end.saturating_sub(20)
+                        } else {
+                            0
+                        },
+                        end,
+                    )
+                })
+                .collect();
+            let attend = |kernels: &Kernels, from: usize, to: usize| {
+                let mut out = vec![0.0; (to - from) * slab.padded_dim];
+                let tile = HeadQueries {
+                    queries: &queries[from..to],
+                    visible: &visible[from..to],
+                };
+                kernels.attend(tile, &slab, &mut out);
+                bits(&out)
+            };
+            let want = attend(&scalar, 0, count);
+            for path in paths() {
+                assert_eq!(attend(&path, 0, count), want, "{kind:?} {dim} {path:?}");
+                for q in 0..count {
+                    let at = q * slab.padded_dim;
+                    let alone = attend(&path, q, q + 1);
+                    assert_eq!(alone, want[at..at + slab.padded_dim], "{dim} {q} {path:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_is_refused_by_name() {
+    let error = "sse9".parse::<Isa>().unwrap_err();
+    assert!(error.to_string().contains("`sse9`"));
+    for isa in Isa::ALL {
+        assert_eq!(isa.name().parse::<Isa>().unwrap(), isa);
+        assert_eq!(Kernels::with_isa(isa).is_ok(), isa.is_present(), "{isa:?}");
+    }
+}
+
+#[test]
+fn a_panic_in_the_pool_reaches_the_caller_and_the_pool_lives() {
+    let pool = Pool::new(3);
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        pool.run(100, &|item| assert!(item != 41, "item 41"));
+    }));
+    assert!(caught.is_err());
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    for _ in 0..200 {
+        pool.run(7, &|_| {
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+    assert_eq!(count.load(std::sync::atomic::Ordering::Relaxed), 1400);
+}
+
+#[test]
+fn a_row_length_that_does_not_suit_the_type_is_refused() {
+    let source = RandomRows {
+        format: Format::Q4K,
+        seed: 1,
+    };
+    let error = PackedMatrix::pack(Format::Q4K, (4, 288), &source, &Pool::new(1)).unwrap_err();
+    assert!(error.to_string().contains("288") && error.to_string().contains("256"));
+}
