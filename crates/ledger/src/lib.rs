@@ -1,1 +1,39 @@
 //! What happened, step by step: stored, replayed and compared.
+//!
+//! It may not know the engine's private state: it sees requests, step outputs and stop reasons.
+//! A run begins as `Start`, every step is pushed into a `RecordBuilder`, `finish` makes a
+//! `Record`; a record is written to a file, read back, and compared with another.
+
+mod account;
+mod builder;
+mod canonical;
+mod compare;
+mod explain;
+mod file;
+mod hash;
+mod record;
+mod report;
+mod settings;
+mod step;
+mod stop;
+
+pub use account::{Account, Gaps, Measured, Passes, Times, Tokens, gaps};
+pub use builder::{RecordBuilder, StepError};
+pub use canonical::{canonical_json, sort_keys};
+pub use compare::{Difference, DifferenceCause, Outcome, Pair, Place, Verdict, compare};
+pub use file::{
+    FormError, RECORD_BYTES_MAX, ReadError, Stored, WriteError, from_slice, probe, read, to_json,
+    write,
+};
+pub use hash::{HashError, LogitsDigest, Sha256};
+pub use record::{
+    CacheState, Conditions, Effective, End, Model, Numerics, PolicyUsed, RECEIVED_BYTES_MAX,
+    Record, Request, SCHEMA, Start, Template,
+};
+pub use report::report;
+pub use settings::Setting;
+pub use step::{Piece, Reasons, RunnerUp, Shown, Step, StepCause};
+pub use stop::{CancelledBy, Stop};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,342 @@
+//! Records as JSON files: written whole or not at all, read as what they are: hostile input.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::builder::follows;
+use crate::{End, RECEIVED_BYTES_MAX, Record, SCHEMA, Sha256, Start, Step, StepError};
+
+/// Most bytes of a record file; a step takes about 450, so this is room for 140,000 of them.
+pub const RECORD_BYTES_MAX: usize = 64 << 20;
+
+/// A record as it stands in a file, beside the hashes that were written with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored {
+    pub record: Record,
+    /// The record's id as the file says it.
+    pub id: Sha256,
+    /// The answer's hash as the file says it.
+    pub answer_hash: Sha256,
+}
+
+/// A file that cannot be read as a record.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    #[error("there is no record `{path}`")]
+    NotFound { path: PathBuf },
+    #[error("`{path}` is a folder, not a record")]
+    Folder { path: PathBuf },
+    #[error("record `{path}` cannot be read")]
+    Io { path: PathBuf, source: io::Error },
+    #[error("record `{path}` is damaged")]
+    Damaged { path: PathBuf, source: FormError },
+}
+
+/// Bytes that are no record.
+#[derive(Debug, thiserror::Error)]
+pub enum FormError {
+    #[error("more than {limit} bytes, the limit of a record")]
+    TooLarge { limit: usize },
+    #[error("byte {offset} is not UTF-8")]
+    NotUtf8 { offset: usize },
+    #[error("not a record in JSON")]
+    Malformed { source: serde_json::Error },
+    #[error("no `schema` in it, where schema {SCHEMA} is due")]
+    NoSchema,
+    #[error("schema {schema}, where only schema {SCHEMA} is known")]
+    UnknownSchema { schema: u64 },
+    #[error("its steps do not fit together")]
+    Step { source: StepError },
+}
+
+/// A record that cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    #[error("`{path}` is not a file, so no record can take its place")]
+    NotAFile { path: PathBuf },
+    #[error("there is no folder `{folder}` to write a record into")]
+    NoFolder { folder: PathBuf },
+    #[error("record `{path}` ({bytes} bytes) cannot be written")]
+    Io {
+        path: PathBuf,
+        bytes: usize,
+        source: io::Error,
+    },
+    #[error("a record of {bytes} bytes, where {limit} are the limit")]
+    TooLarge { bytes: usize, limit: usize },
+    #[error("a request of {bytes} bytes as received, where a record holds {limit}")]
+    ReceivedTooLarge { bytes: usize, limit: usize },
+    #[error("the record cannot be written")]
+    Step { source: StepError },
+}
+
+impl ReadError {
+    /// Whether the caller named a file that is not there, rather than one that went bad.
+    #[must_use]
+    pub fn is_callers_mistake(&self) -> bool {
+        match self {
+            Self::NotFound { .. } | Self::Folder { .. } => true,
+            Self::Io { .. } | Self::Damaged { .. } => false,
+        }
+    }
+}
+
+impl FormError {
+    /// Never so: a record is written by a program.
+    #[must_use]
+    pub fn is_callers_mistake(&self) -> bool {
+        false
+    }
+}
+
+impl WriteError {
+    /// Whether the caller named a place where no file can be.
+    #[must_use]
+    pub fn is_callers_mistake(&self) -> bool {
+        match self {
+            Self::NotAFile { .. } | Self::NoFolder { .. } | Self::ReceivedTooLarge { .. } => true,
+            Self::Io { .. } | Self::TooLarge { .. } | Self::Step { .. } => false,
+        }
+    }
+}
+
+impl Stored {
+    /// Whether the record is what was written: a file edited by hand keeps its old id.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.record.id() == self.id && self.record.answer_hash() == self.answer_hash
+    }
+}
+
+/// The file's form.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecordFile {
+    #[serde(rename = "schema")]
+    _schema: u64,
+    id: Sha256,
+    answer_hash: Sha256,
+    start: Start,
+    steps: Vec<Step>,
+    end: End,
+}
+
+/// The one field that every schema has; unparsed, so that nothing large is built from it.
+#[derive(Deserialize)]
+struct SchemaOnly {
+    schema: Option<Box<RawValue>>,
+}
+
+/// Reads a record file.
+///
+/// # Errors
+/// No such file, a folder, a file that cannot be read, or one that holds no record of a known
+/// schema.
+pub fn read(path: &Path) -> Result<Stored, ReadError> {
+    let io_error = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound => ReadError::NotFound {
+            path: path.to_owned(),
+        },
+        io::ErrorKind::IsADirectory => ReadError::Folder {
+            path: path.to_owned(),
+        },
+        _ => ReadError::Io {
+            path: path.to_owned(),
+            source,
+        },
+    };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(io_error)?;
+    // One byte above the limit is enough to know that there are too many.
+    file.take(RECORD_BYTES_MAX as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(io_error)?;
+    from_slice(&bytes).map_err(|source| ReadError::Damaged {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Reads a record from the bytes of its file.
+///
+/// # Errors
+/// Too many bytes, not UTF-8, not JSON, another schema, an unknown field, a missing one, or
+/// steps that do not follow one another.
+pub fn from_slice(bytes: &[u8]) -> Result<Stored, FormError> {
+    if bytes.len() > RECORD_BYTES_MAX {
+        return Err(FormError::TooLarge {
+            limit: RECORD_BYTES_MAX,
+        });
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| FormError::NotUtf8 {
+        offset: error.valid_up_to(),
+    })?;
+    let malformed = |source| FormError::Malformed { source };
+    // The schema comes first: what another schema means by its fields is not known here.
+    let SchemaOnly { schema } = serde_json::from_str(text).map_err(malformed)?;
+    let schema = schema.ok_or(FormError::NoSchema)?;
+    let schema: u64 = serde_json::from_str(schema.get()).map_err(malformed)?;
+    if schema != SCHEMA {
+        return Err(FormError::UnknownSchema { schema });
+    }
+    let RecordFile {
+        _schema,
+        id,
+        answer_hash,
+        start,
+        steps,
+        end,
+    } = serde_json::from_str(text).map_err(malformed)?;
+    for pair in steps.windows(2) {
+        follows(&pair[0], &pair[1]).map_err(|source| FormError::Step { source })?;
+    }
+    Ok(Stored {
+        record: Record { start, steps, end },
+        id,
+        answer_hash,
+    })
+}
+
+/// The record as its file holds it: one JSON object, one line for each step.
+///
+/// # Errors
+/// A number that JSON cannot hold, steps out of order, or more bytes than `read` would take.
+pub fn to_json(record: &Record) -> Result<String, WriteError> {
+    let Record { start, steps, end } = record;
+    for pair in steps.windows(2) {
+        follows(&pair[0], &pair[1]).map_err(|source| WriteError::Step { source })?;
+    }
+    let not_finite = |step: &Step| step.not_finite().map(|found| (step.step, found));
+    if let Some((step, (field, value))) = steps.iter().find_map(not_finite) {
+        let source = StepError::NotFinite { step, field, value };
+        return Err(WriteError::Step { source });
+    }
+    let received_bytes = line(&start.request.received).len();
+    if received_bytes > RECEIVED_BYTES_MAX {
+        let limit = RECEIVED_BYTES_MAX;
+        return Err(WriteError::ReceivedTooLarge {
+            bytes: received_bytes,
+            limit,
+        });
+    }
+    let json = format!(
+        "{{\"schema\":{SCHEMA},\n\"id\":{},\n\"answer_hash\":{},\n\"start\":{},\n\
+         \"steps\":[{}\n],\n\"end\":{}}}\n",
+        line(&record.id()),
+        line(&record.answer_hash()),
+        line(start),
+        steps
+            .iter()
+            .map(|step| format!("\n{}", line(step)))
+            .collect::<Vec<_>>()
+            .join(","),
+        line(end),
+    );
+    if json.len() > RECORD_BYTES_MAX {
+        return Err(WriteError::TooLarge {
+            bytes: json.len(),
+            limit: RECORD_BYTES_MAX,
+        });
+    }
+    Ok(json)
+}
+
+/// A part of a record as JSON in one line.
+fn line(part: &impl Serialize) -> String {
+    serde_json::to_string(part).expect("a record's parts have a JSON form")
+}
+
+/// Writes a record file, whole or not at all: beside its destination first, then to the disk,
+/// then into place in one step.
+///
+/// # Errors
+/// A destination that is no file, a folder that is missing or read-only, a full disk. Nothing
+/// is left behind, and a file that was there before is as before.
+pub fn write(record: &Record, path: &Path) -> Result<(), WriteError> {
+    let json = to_json(record)?;
+    let (target, folder) = destination(path)?;
+    let io_error = |source| io_error(path, &folder, json.len(), source);
+    let mut beside = open_beside(&folder).map_err(io_error)?;
+    write_to_disk(beside.as_file_mut(), &json).map_err(io_error)?;
+    beside
+        .persist(&target)
+        .map_err(|error| io_error(error.error))?;
+    // The new name is on the disk only when the folder is. Some file systems cannot be asked.
+    File::open(&folder)
+        .and_then(|folder| folder.sync_all())
+        .ok();
+    Ok(())
+}
+
+/// Finds out whether a record could be written, before a long run is spent on it.
+///
+/// # Errors
+/// As `write`, for an empty record.
+pub fn probe(path: &Path) -> Result<(), WriteError> {
+    let (_, folder) = destination(path)?;
+    match open_beside(&folder) {
+        Ok(_dropped_and_so_removed) => Ok(()),
+        Err(source) => Err(io_error(path, &folder, 0, source)),
+    }
+}
+
+/// The file to put in place and its folder. Follows links, so that a link stays one.
+fn destination(path: &Path) -> Result<(PathBuf, PathBuf), WriteError> {
+    let target = match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            return Err(WriteError::NotAFile {
+                path: path.to_owned(),
+            });
+        }
+        Ok(_) => fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
+        Err(_) if path.file_name().is_none() => {
+            return Err(WriteError::NotAFile {
+                path: path.to_owned(),
+            });
+        }
+        Err(_) => path.to_owned(),
+    };
+    let folder = match target.parent() {
+        Some(folder) if folder != Path::new("") => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    Ok((target, folder))
+}
+
+/// A file beside the destination, removed again unless it is put into place.
+fn open_beside(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".causeway-record-").suffix(".part");
+    #[cfg(unix)]
+    {
+        // As any file that a command writes: the caller's mask decides who may read it.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
+}
+
+fn write_to_disk(file: &mut File, json: &str) -> io::Result<()> {
+    file.write_all(json.as_bytes())?;
+    file.sync_all()
+}
+
+fn io_error(path: &Path, folder: &Path, bytes: usize, source: io::Error) -> WriteError {
+    match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => WriteError::NoFolder {
+            folder: folder.to_owned(),
+        },
+        _ => WriteError::Io {
+            path: path.to_owned(),
+            bytes,
+            source,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;
