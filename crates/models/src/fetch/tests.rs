@@ -60,7 +60,7 @@ fn what_pip_says_becomes_what_to_do() {
     for stderr in [
         &reset,
         "ProtocolError(Connection broken: IncompleteRead(9 bytes read))",
-        "ERROR: Wheel stones located at /tmp/stones.whl is invalid.",
+        "ERROR: Wheel stones located at stones.whl is invalid.",
         "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE",
     ] {
         check(

@@ -1,0 +1,220 @@
+//! The tables: which room may name which, what it may not know, and what each dependency saves.
+
+/// One room and its walls.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// The folder's name below `crates`.
+    pub name: &'static str,
+    /// Rooms that its `[dependencies]` may name. Tests may name any but `cli`.
+    pub arrows: &'static [&'static str],
+    /// Words that its code may not contain, comments, strings and tests aside. A word that ends
+    /// in a letter or digit does not match inside a longer one.
+    pub banned: &'static [&'static str],
+}
+
+/// Every room there is, in the order in which a request meets them.
+pub const ROOMS: &[Room] = &[
+    Room {
+        name: "request",
+        arrows: &[],
+        banned: &[
+            "loop",
+            "while",
+            "std::fs",
+            "std::io",
+            "std::net",
+            "std::thread",
+            "async",
+        ],
+    },
+    Room {
+        name: "models",
+        arrows: &[],
+        banned: &["tensor", "Tensor", "std::net", "async"],
+    },
+    Room {
+        name: "text",
+        arrows: &["request", "weights"],
+        banned: &["logits", "std::net", "Instant", "SystemTime", "async"],
+    },
+    Room {
+        name: "scheduler",
+        arrows: &["request"],
+        banned: &[
+            "f32",
+            "f64",
+            "std::fs",
+            "std::net",
+            "std::time",
+            "async",
+            "thread",
+        ],
+    },
+    Room {
+        name: "kv_cache",
+        arrows: &["request"],
+        banned: &[
+            "llama", "qwen", "gemma", "waiting", "preempt", "std::fs", "std::net", "async",
+        ],
+    },
+    Room {
+        name: "weights",
+        arrows: &[],
+        banned: &["attention", "rope", "std::net", "async"],
+    },
+    Room {
+        name: "kernels",
+        arrows: &[],
+        banned: &[
+            "std::fs",
+            "std::net",
+            "std::io",
+            "std::time",
+            "llama",
+            "qwen",
+            "gemma",
+            "async",
+        ],
+    },
+    Room {
+        name: "model",
+        arrows: &["request", "weights", "kernels", "kv_cache"],
+        banned: &[
+            "temperature",
+            "tokenizer",
+            "std::fs",
+            "std::net",
+            "std::time",
+            "async",
+        ],
+    },
+    Room {
+        name: "policy",
+        arrows: &["request"],
+        banned: &[
+            "std::fs",
+            "std::net",
+            "std::time",
+            "std::thread",
+            "async",
+            "HashMap",
+            "HashSet",
+        ],
+    },
+    Room {
+        name: "engine",
+        arrows: &["request", "scheduler", "kv_cache", "model", "policy"],
+        banned: &[
+            "std::fs",
+            "std::net",
+            "Instant",
+            "SystemTime",
+            "tokenizer",
+            "detokenize",
+            "async",
+        ],
+    },
+    Room {
+        name: "ledger",
+        arrows: &["request", "policy"],
+        banned: &["std::net", "async"],
+    },
+    Room {
+        name: "cli",
+        arrows: &[
+            "request",
+            "models",
+            "text",
+            "scheduler",
+            "kv_cache",
+            "weights",
+            "kernels",
+            "model",
+            "policy",
+            "engine",
+            "ledger",
+        ],
+        banned: &["std::net", "async"],
+    },
+    Room {
+        name: "tidy",
+        arrows: &[],
+        banned: &["std::net", "async"],
+    },
+];
+
+/// The only files that may contain `unsafe`.
+pub const UNSAFE_FILES: &[&str] = &[
+    "crates/kernels/src/avx2.rs",
+    "crates/kernels/src/avxvnni.rs",
+    "crates/kernels/src/avx512.rs",
+    "crates/kernels/src/avx512vnni.rs",
+    "crates/kernels/src/parallel.rs",
+    "crates/kernels/src/dispatch.rs",
+    "crates/weights/src/mapping.rs",
+];
+
+/// Most lines of a source file that is no test; `kernels` spells registers out.
+pub const FILE_LINES_MAX: usize = 400;
+/// The same, for the room `kernels`.
+pub const KERNELS_FILE_LINES_MAX: usize = 600;
+
+/// Names that say nothing, as files or as words of an identifier; a first word `do` is one too.
+pub const EMPTY_NAMES: &[&str] = &[
+    "manager", "handler", "helper", "helpers", "util", "utils", "common", "misc", "data", "info",
+    "process", "my", "new2", "v2",
+];
+
+/// Code that does not merge.
+pub const FORBIDDEN: &[&str] = &[
+    "#[ignore",
+    "#[should_panic",
+    "todo!",
+    "unimplemented!",
+    "dbg!",
+    "#[allow(",
+    "#![allow(",
+];
+
+/// Most third-party packages that all rooms together name directly.
+pub const DEPENDENCIES_MAX: usize = 25;
+
+/// Every third-party package that a room names, and what it saves.
+pub const DEPENDENCIES: &[(&str, &str)] = &[
+    (
+        "anyhow",
+        "context on errors where the command line prints them",
+    ),
+    ("clap", "arguments, their help and their refusals"),
+    ("clap_complete", "completion scripts for five shells"),
+    (
+        "indicatif",
+        "a progress bar that knows when it is not on a terminal",
+    ),
+    ("serde", "structs to and from JSON and TOML"),
+    ("serde_json", "JSON, with the order of fields kept"),
+    ("sha2", "SHA-256 with the CPU's own instructions"),
+    ("tempfile", "folders for tests that delete themselves"),
+    ("thiserror", "typed errors without their boilerplate"),
+    ("zip", "wheels, with each member's checksum"),
+];
+
+/// Longest a document may be, in lines.
+pub const DOCUMENT_LINES_MAX: &[(&str, usize)] = &[
+    ("ARCHITECTURE.md", 200),
+    ("STYLE.md", 200),
+    ("docs/design/", 120),
+];
+
+/// Beginnings of paths that exist on one machine only; each in two pieces, so that this file does
+/// not contain it.
+pub const MACHINE_PATHS: &[(&str, &str)] = &[
+    ("/wo", "rk/"),
+    ("/ro", "ot/"),
+    ("/ho", "me/"),
+    ("/Us", "ers/"),
+    ("/tm", "p/"),
+];
+
+/// Old breaches of a rule, by rule and path; the list may only grow shorter.
+pub const RATCHET: &[(&str, &str)] = &[];
