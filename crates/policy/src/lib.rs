@@ -1,1 +1,34 @@
 //! Logits in, one token and its reasons out.
+//!
+//! Pure: no files, no clock, no ambient randomness; the same bits on every processor.
+//! It knows nothing of the model, of text, or of what the tokens mean.
+//! `PolicyFile → Policy → choose(logits, context) → Choice`.
+
+mod arithmetic;
+mod choose;
+mod draw;
+mod edits;
+mod error;
+mod file;
+mod like;
+mod limits;
+mod mask;
+mod noise;
+mod philox;
+mod policy;
+mod repeats;
+mod rule;
+mod stage;
+mod survivors;
+
+pub use choose::{Literal, Scratch, StepContext, Survivor};
+pub use error::{ChooseError, PolicyError};
+pub use file::{
+    AccountLevel, ChooseRule, Constraints, Dry, FailureMode, Fallback, FileError, Identity, Method,
+    ModelPin, OnDisconnect, Operation, PolicyFile, Problem, Problems, PromptText, Reasoning, Shape,
+    Slo, Stop, Window,
+};
+pub use like::Peer;
+pub use mask::TokenMask;
+pub use policy::Policy;
+pub use stage::Stage;

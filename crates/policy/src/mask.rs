@@ -1,0 +1,68 @@
+//! A set of allowed tokens, one bit each: how a grammar enters a step.
+
+use causeway_request::TokenId;
+
+/// Which tokens of a vocabulary are allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenMask {
+    words: Vec<u64>,
+    vocab_size: usize,
+}
+
+impl TokenMask {
+    /// A mask that allows nothing yet.
+    #[must_use]
+    pub fn none(vocab_size: usize) -> Self {
+        Self { words: vec![0; vocab_size.div_ceil(64)], vocab_size }
+    }
+
+    /// A mask that allows everything.
+    #[must_use]
+    pub fn all(vocab_size: usize) -> Self {
+        let mut mask = Self { words: vec![u64::MAX; vocab_size.div_ceil(64)], vocab_size };
+        // Bits past the vocabulary stay 0, so that counting and comparing need no care.
+        if let (Some(last), rest @ 1..) = (mask.words.last_mut(), vocab_size % 64) {
+            *last = (1 << rest) - 1;
+        }
+        mask
+    }
+
+    /// How many tokens the mask speaks of.
+    #[must_use]
+    pub fn vocab_size(&self) -> usize {
+        self.vocab_size
+    }
+
+    /// Allows one token; false where the vocabulary has no such token.
+    pub fn allow(&mut self, token: TokenId) -> bool {
+        self.set(token, true)
+    }
+
+    /// Forbids one token; false where the vocabulary has no such token.
+    pub fn forbid(&mut self, token: TokenId) -> bool {
+        self.set(token, false)
+    }
+
+    /// Whether the token is allowed; none outside the vocabulary is.
+    #[must_use]
+    pub fn allows(&self, token: TokenId) -> bool {
+        let index = token.index();
+        self.words.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    /// How many tokens are allowed.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    fn set(&mut self, token: TokenId, allowed: bool) -> bool {
+        let index = token.index();
+        if index >= self.vocab_size {
+            return false;
+        }
+        let (word, bit) = (&mut self.words[index / 64], 1 << (index % 64));
+        *word = if allowed { *word | bit } else { *word & !bit };
+        true
+    }
+}
