@@ -196,6 +196,3 @@ fn take_wanted(header: Header, wanted: &[&str], shard: usize) -> Result<Vec<Tens
         .filter(|&(_, wanted)| wanted);
     Ok(wanted.map(|(entry, _)| entry).collect())
 }
-
-#[cfg(test)]
-mod tests;

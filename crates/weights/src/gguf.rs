@@ -216,6 +216,3 @@ fn place(
     }
     Ok(usize::try_from(start).expect("the start lies inside the file"))
 }
-
-#[cfg(test)]
-mod tests;

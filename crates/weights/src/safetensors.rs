@@ -159,6 +159,3 @@ fn place(
         }),
     }
 }
-
-#[cfg(test)]
-mod tests;
