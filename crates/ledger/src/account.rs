@@ -123,10 +123,7 @@ impl Account {
                 reasoning: count(|step| step.shown == Shown::Reasoning) as u64,
                 visible: count(|step| step.shown == Shown::Visible) as u64,
             },
-            passes: Passes {
-                prefill: prefill_passes,
-                decode: decode_passes,
-            },
+            passes: Passes { prefill: prefill_passes, decode: decode_passes },
             times: Times {
                 scheduled_unix_ms,
                 late_ns,
@@ -145,11 +142,7 @@ impl Account {
 
 /// Nanoseconds between each token and the one before it: one fewer than there are steps.
 pub fn gaps(steps: &[Step]) -> impl Iterator<Item = u64> {
-    steps.windows(2).map(|pair| {
-        pair[1]
-            .since_arrival_ns
-            .saturating_sub(pair[0].since_arrival_ns)
-    })
+    steps.windows(2).map(|pair| pair[1].since_arrival_ns.saturating_sub(pair[0].since_arrival_ns))
 }
 
 impl Gaps {

@@ -19,17 +19,9 @@ pub enum StepError {
     #[error("step {found} where step {wanted} is due")]
     OutOfOrder { wanted: u64, found: u32 },
     #[error("step {step} at {since_arrival_ns} ns, before the step before it at {previous_ns} ns")]
-    TimeWentBack {
-        step: u32,
-        since_arrival_ns: u64,
-        previous_ns: u64,
-    },
+    TimeWentBack { step: u32, since_arrival_ns: u64, previous_ns: u64 },
     #[error("step {step} has {value} as its `{field}`, which a record cannot hold")]
-    NotFinite {
-        step: u32,
-        field: &'static str,
-        value: f64,
-    },
+    NotFinite { step: u32, field: &'static str, value: f64 },
 }
 
 impl StepError {
@@ -44,10 +36,7 @@ impl RecordBuilder {
     /// Starts a record with everything known before the run.
     #[must_use]
     pub fn new(start: Start) -> Self {
-        Self {
-            start,
-            steps: Vec::new(),
-        }
+        Self { start, steps: Vec::new() }
     }
 
     /// How many steps the record holds so far.
@@ -97,15 +86,7 @@ impl RecordBuilder {
         let stop = Stop::from(stop);
         hide_the_end(&mut steps, &stop);
         let account = Account::new(&start.request.effective, &steps, measured);
-        Record {
-            start,
-            steps,
-            end: End {
-                stop,
-                text,
-                account,
-            },
-        }
+        Record { start, steps, end: End { stop, text, account } }
     }
 }
 
@@ -113,10 +94,7 @@ impl RecordBuilder {
 pub(crate) fn follows(previous: &Step, next: &Step) -> Result<(), StepError> {
     let wanted = u64::from(previous.step) + 1;
     if wanted != u64::from(next.step) {
-        return Err(StepError::OutOfOrder {
-            wanted,
-            found: next.step,
-        });
+        return Err(StepError::OutOfOrder { wanted, found: next.step });
     }
     if next.since_arrival_ns < previous.since_arrival_ns {
         return Err(StepError::TimeWentBack {
@@ -130,10 +108,8 @@ pub(crate) fn follows(previous: &Step, next: &Step) -> Result<(), StepError> {
 
 /// Marks as hidden the visible tokens at the end that are no part of the answer.
 fn hide_the_end(steps: &mut [Step], stop: &Stop) {
-    let mut visible: Vec<&mut Step> = steps
-        .iter_mut()
-        .filter(|step| step.shown == Shown::Visible)
-        .collect();
+    let mut visible: Vec<&mut Step> =
+        steps.iter_mut().filter(|step| step.shown == Shown::Visible).collect();
     let hidden_from = match stop {
         stop if stop.is_by_last_token() => visible.len().saturating_sub(1),
         Stop::StopString { string } => first_hidden(&visible, string.as_bytes()),
@@ -155,12 +131,8 @@ fn first_hidden(visible: &[&mut Step], stop: &[u8]) -> usize {
     }
     // The string was completed by the last piece: a match that ends before it did not stop
     // the run, be it that a minimum length forbade it.
-    let search_from = offsets
-        .last()
-        .map_or(0, |last| (last + 1).saturating_sub(stop.len()));
-    let found = text[search_from..]
-        .windows(stop.len().max(1))
-        .position(|window| window == stop);
+    let search_from = offsets.last().map_or(0, |last| (last + 1).saturating_sub(stop.len()));
+    let found = text[search_from..].windows(stop.len().max(1)).position(|window| window == stop);
     let Some(found) = found else {
         return visible.len();
     };

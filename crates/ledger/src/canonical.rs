@@ -45,13 +45,7 @@ pub(crate) fn record_id(record: &Record) -> Sha256 {
 /// SHA-256 of the canonical JSON of the answer.
 pub(crate) fn answer_hash(record: &Record) -> Sha256 {
     let Record { start, steps, end } = record;
-    let Model {
-        name: _,
-        sha256,
-        tokenizer_sha256: _,
-        quantisation: _,
-        settings,
-    } = &start.model;
+    let Model { name: _, sha256, tokenizer_sha256: _, quantisation: _, settings } = &start.model;
     let Numerics { version, kv_type } = &start.numerics;
     let Effective {
         prompt: _, // its tokens say it

@@ -59,17 +59,9 @@ pub struct Difference {
 #[serde(tag = "at", rename_all = "snake_case")]
 pub enum Place {
     /// A step that both ran.
-    Step {
-        step: u32,
-        a: Box<Step>,
-        b: Box<Step>,
-    },
+    Step { step: u32, a: Box<Step>, b: Box<Step> },
     /// The end: one run went on, or they stopped for different reasons.
-    End {
-        after_steps: usize,
-        a: Stop,
-        b: Stop,
-    },
+    End { after_steps: usize, a: Stop, b: Stop },
     /// The text alone: the same tokens read differently.
     Text,
 }
@@ -100,6 +92,12 @@ impl Verdict {
     pub fn is_equal(&self) -> bool {
         self.outcome != Outcome::Different
     }
+
+    /// Whether the second run proves the first: it is equal, and it went at least as far.
+    #[must_use]
+    pub fn is_proof(&self) -> bool {
+        self.is_equal() && self.equal_steps == self.steps.a
+    }
 }
 
 /// Compares a record with another, or with its replay.
@@ -121,20 +119,12 @@ pub fn compare(recorded: &Record, again: &Record) -> Verdict {
             None => Outcome::Equal,
         },
         equal_steps: match &difference {
-            Some(Difference {
-                place: Place::Step { step, .. },
-                ..
-            }) => a
-                .steps
-                .iter()
-                .take_while(|before| before.step < *step)
-                .count(),
+            Some(Difference { place: Place::Step { step, .. }, .. }) => {
+                a.steps.iter().take_while(|before| before.step < *step).count()
+            }
             _ => shorter,
         },
-        steps: Pair {
-            a: a.steps.len(),
-            b: b.steps.len(),
-        },
+        steps: Pair { a: a.steps.len(), b: b.steps.len() },
         greedy,
         difference,
         settings: settings(&a.start, &b.start),
@@ -165,11 +155,7 @@ fn step_difference(a: &Record, b: &Record) -> Option<Difference> {
         cause: step_cause(a, b, &step_a, &step_b),
         reasons_from: (first_step < step_a.step).then_some(first_step),
         fields,
-        place: Place::Step {
-            step: step_a.step,
-            a: Box::new(step_a),
-            b: Box::new(step_b),
-        },
+        place: Place::Step { step: step_a.step, a: Box::new(step_a), b: Box::new(step_b) },
     })
 }
 
@@ -208,11 +194,7 @@ fn step_cause(a: &Record, b: &Record, step_a: &Step, step_b: &Step) -> Differenc
 pub(crate) fn known_difference(a: &Record, b: &Record) -> Option<usize> {
     let known = |record: &Record| {
         let effective = &record.start.request.effective;
-        [
-            effective.prompt_tokens.as_slice(),
-            &effective.prefilled_tokens,
-        ]
-        .concat()
+        [effective.prompt_tokens.as_slice(), &effective.prefilled_tokens].concat()
     };
     let (a, b) = (known(a), known(b));
     (a != b).then(|| first_difference(&a, &b))
@@ -233,45 +215,21 @@ fn end_difference(a: &Record, b: &Record) -> Option<Difference> {
     let (cause, place) = if count_a != count_b || a.end.stop != b.end.stop {
         let (stop_a, stop_b) = (a.end.stop.clone(), b.end.stop.clone());
         let after_steps = count_a.min(count_b);
-        (
-            end_cause(a, b),
-            Place::End {
-                after_steps,
-                a: stop_a,
-                b: stop_b,
-            },
-        )
+        (end_cause(a, b), Place::End { after_steps, a: stop_a, b: stop_b })
     } else if a.end.text != b.end.text {
         (DifferenceCause::Text, Place::Text)
     } else {
         return None;
     };
-    Some(Difference {
-        place,
-        cause,
-        fields: Vec::new(),
-        reasons_from: None,
-    })
+    Some(Difference { place, cause, fields: Vec::new(), reasons_from: None })
 }
 
 /// Why two runs ended differently after the same steps.
 fn end_cause(a: &Record, b: &Record) -> DifferenceCause {
     let limits = |record: &Record| {
-        let Effective {
-            tokens_max,
-            stop_tokens,
-            eos_tokens,
-            stop_strings,
-            context_len,
-            ..
-        } = record.start.request.effective.clone();
-        (
-            tokens_max,
-            stop_tokens,
-            eos_tokens,
-            stop_strings,
-            context_len,
-        )
+        let Effective { tokens_max, stop_tokens, eos_tokens, stop_strings, context_len, .. } =
+            record.start.request.effective.clone();
+        (tokens_max, stop_tokens, eos_tokens, stop_strings, context_len)
     };
     if limits(a) != limits(b) {
         DifferenceCause::Limits
@@ -297,21 +255,11 @@ fn differing_fields(a: &Step, b: &Step) -> Vec<&'static str> {
         since_arrival_ns: _,
         digest,
     } = a;
-    let Reasons {
-        logprob,
-        rank,
-        probability,
-        survivors,
-        entropy,
-        raw_best,
-        removed_by,
-        runner_up,
-    } = reasons;
+    let Reasons { logprob, rank, probability, survivors, entropy, raw_best, removed_by, runner_up } =
+        reasons;
     let bits = |value: &Option<f64>| value.map(f64::to_bits);
     let second = |runner_up: &Option<RunnerUp>| {
-        runner_up
-            .as_ref()
-            .map(|second| (second.token, second.probability.to_bits()))
+        runner_up.as_ref().map(|second| (second.token, second.probability.to_bits()))
     };
     let other = &b.reasons;
     let differs = [
@@ -321,21 +269,14 @@ fn differing_fields(a: &Step, b: &Step) -> Vec<&'static str> {
         ("cause", *cause != b.cause),
         ("logprob", bits(logprob) != bits(&other.logprob)),
         ("rank", *rank != other.rank),
-        (
-            "probability",
-            probability.to_bits() != other.probability.to_bits(),
-        ),
+        ("probability", probability.to_bits() != other.probability.to_bits()),
         ("survivors", *survivors != other.survivors),
         ("entropy", entropy.to_bits() != other.entropy.to_bits()),
         ("raw_best", *raw_best != other.raw_best),
         ("removed_by", *removed_by != other.removed_by),
         ("runner_up", second(runner_up) != second(&other.runner_up)),
     ];
-    differs
-        .into_iter()
-        .filter(|(_, differs)| *differs)
-        .map(|(field, _)| field)
-        .collect()
+    differs.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ pub(crate) fn sentence(verdict: &Verdict, a: &Record, b: &Record) -> String {
         return match verdict.outcome {
             Outcome::EqualSoFar => format!(
                 "equal as far as both ran: {} steps, every token, reason and logits digest; \
-                 A ended by {}, B by {}",
+                 the first ended by {}, the second by {}",
                 verdict.equal_steps,
                 a.end.stop.describe(),
                 b.end.stop.describe(),
@@ -77,13 +77,7 @@ fn cause_sentence(verdict: &Verdict, difference: &Difference, a: &Record, b: &Re
         ),
         DifferenceCause::Limits => format!(
             "limits differed: the steps that both ran are equal, but they end by other rules{}",
-            named(&[
-                "tokens_max",
-                "stop tokens",
-                "eos tokens",
-                "stop strings",
-                "context_len"
-            ]),
+            named(&["tokens_max", "stop tokens", "eos tokens", "stop strings", "context_len"]),
         ),
         DifferenceCause::Text => format!(
             "text differed: the same tokens were read as another text{}",
@@ -98,15 +92,9 @@ fn policy_sentence(verdict: &Verdict, difference: &Difference, a: &Record, b: &R
         Place::End { .. } | Place::Text => "the steps that both ran are equal",
     };
     if a.start.policy.sha256 != b.start.policy.sha256 {
-        let changed: Vec<&str> = verdict
-            .settings
-            .iter()
-            .map(|setting| &*setting.name)
-            .collect();
-        let changed: Vec<&str> = changed
-            .into_iter()
-            .filter(|name| name.starts_with("policy."))
-            .collect();
+        let changed: Vec<&str> = verdict.settings.iter().map(|setting| &*setting.name).collect();
+        let changed: Vec<&str> =
+            changed.into_iter().filter(|name| name.starts_with("policy.")).collect();
         return format!("policy differed: {same}, another policy{}", {
             named_settings(&verdict.settings, &changed)
         });

@@ -61,11 +61,7 @@ pub enum WriteError {
     #[error("there is no folder `{folder}` to write a record into")]
     NoFolder { folder: PathBuf },
     #[error("record `{path}` ({bytes} bytes) cannot be written")]
-    Io {
-        path: PathBuf,
-        bytes: usize,
-        source: io::Error,
-    },
+    Io { path: PathBuf, bytes: usize, source: io::Error },
     #[error("a record of {bytes} bytes, where {limit} are the limit")]
     TooLarge { bytes: usize, limit: usize },
     #[error("a request of {bytes} bytes as received, where a record holds {limit}")]
@@ -138,27 +134,15 @@ struct SchemaOnly {
 /// schema.
 pub fn read(path: &Path) -> Result<Stored, ReadError> {
     let io_error = |source: io::Error| match source.kind() {
-        io::ErrorKind::NotFound => ReadError::NotFound {
-            path: path.to_owned(),
-        },
-        io::ErrorKind::IsADirectory => ReadError::Folder {
-            path: path.to_owned(),
-        },
-        _ => ReadError::Io {
-            path: path.to_owned(),
-            source,
-        },
+        io::ErrorKind::NotFound => ReadError::NotFound { path: path.to_owned() },
+        io::ErrorKind::IsADirectory => ReadError::Folder { path: path.to_owned() },
+        _ => ReadError::Io { path: path.to_owned(), source },
     };
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(io_error)?;
     // One byte above the limit is enough to know that there are too many.
-    file.take(RECORD_BYTES_MAX as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(io_error)?;
-    from_slice(&bytes).map_err(|source| ReadError::Damaged {
-        path: path.to_owned(),
-        source,
-    })
+    file.take(RECORD_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(io_error)?;
+    from_slice(&bytes).map_err(|source| ReadError::Damaged { path: path.to_owned(), source })
 }
 
 /// Reads a record from the bytes of its file.
@@ -168,13 +152,10 @@ pub fn read(path: &Path) -> Result<Stored, ReadError> {
 /// steps that do not follow one another.
 pub fn from_slice(bytes: &[u8]) -> Result<Stored, FormError> {
     if bytes.len() > RECORD_BYTES_MAX {
-        return Err(FormError::TooLarge {
-            limit: RECORD_BYTES_MAX,
-        });
+        return Err(FormError::TooLarge { limit: RECORD_BYTES_MAX });
     }
-    let text = std::str::from_utf8(bytes).map_err(|error| FormError::NotUtf8 {
-        offset: error.valid_up_to(),
-    })?;
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| FormError::NotUtf8 { offset: error.valid_up_to() })?;
     let malformed = |source| FormError::Malformed { source };
     // The schema comes first: what another schema means by its fields is not known here.
     let SchemaOnly { schema } = serde_json::from_str(text).map_err(malformed)?;
@@ -183,22 +164,12 @@ pub fn from_slice(bytes: &[u8]) -> Result<Stored, FormError> {
     if schema != SCHEMA {
         return Err(FormError::UnknownSchema { schema });
     }
-    let RecordFile {
-        _schema,
-        id,
-        answer_hash,
-        start,
-        steps,
-        end,
-    } = serde_json::from_str(text).map_err(malformed)?;
+    let RecordFile { _schema, id, answer_hash, start, steps, end } =
+        serde_json::from_str(text).map_err(malformed)?;
     for pair in steps.windows(2) {
         follows(&pair[0], &pair[1]).map_err(|source| FormError::Step { source })?;
     }
-    Ok(Stored {
-        record: Record { start, steps, end },
-        id,
-        answer_hash,
-    })
+    Ok(Stored { record: Record { start, steps, end }, id, answer_hash })
 }
 
 /// The record as its file holds it: one JSON object, one line for each step.
@@ -218,10 +189,7 @@ pub fn to_json(record: &Record) -> Result<String, WriteError> {
     let received_bytes = line(&start.request.received).len();
     if received_bytes > RECEIVED_BYTES_MAX {
         let limit = RECEIVED_BYTES_MAX;
-        return Err(WriteError::ReceivedTooLarge {
-            bytes: received_bytes,
-            limit,
-        });
+        return Err(WriteError::ReceivedTooLarge { bytes: received_bytes, limit });
     }
     let json = format!(
         "{{\"schema\":{SCHEMA},\n\"id\":{},\n\"answer_hash\":{},\n\"start\":{},\n\
@@ -229,18 +197,11 @@ pub fn to_json(record: &Record) -> Result<String, WriteError> {
         line(&record.id()),
         line(&record.answer_hash()),
         line(start),
-        steps
-            .iter()
-            .map(|step| format!("\n{}", line(step)))
-            .collect::<Vec<_>>()
-            .join(","),
+        steps.iter().map(|step| format!("\n{}", line(step))).collect::<Vec<_>>().join(","),
         line(end),
     );
     if json.len() > RECORD_BYTES_MAX {
-        return Err(WriteError::TooLarge {
-            bytes: json.len(),
-            limit: RECORD_BYTES_MAX,
-        });
+        return Err(WriteError::TooLarge { bytes: json.len(), limit: RECORD_BYTES_MAX });
     }
     Ok(json)
 }
@@ -262,13 +223,9 @@ pub fn write(record: &Record, path: &Path) -> Result<(), WriteError> {
     let io_error = |source| io_error(path, &folder, json.len(), source);
     let mut beside = open_beside(&folder).map_err(io_error)?;
     write_to_disk(beside.as_file_mut(), &json).map_err(io_error)?;
-    beside
-        .persist(&target)
-        .map_err(|error| io_error(error.error))?;
+    beside.persist(&target).map_err(|error| io_error(error.error))?;
     // The new name is on the disk only when the folder is. Some file systems cannot be asked.
-    File::open(&folder)
-        .and_then(|folder| folder.sync_all())
-        .ok();
+    File::open(&folder).and_then(|folder| folder.sync_all()).ok();
     Ok(())
 }
 
@@ -288,15 +245,11 @@ pub fn probe(path: &Path) -> Result<(), WriteError> {
 fn destination(path: &Path) -> Result<(PathBuf, PathBuf), WriteError> {
     let target = match fs::metadata(path) {
         Ok(found) if !found.is_file() => {
-            return Err(WriteError::NotAFile {
-                path: path.to_owned(),
-            });
+            return Err(WriteError::NotAFile { path: path.to_owned() });
         }
         Ok(_) => fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
         Err(_) if path.file_name().is_none() => {
-            return Err(WriteError::NotAFile {
-                path: path.to_owned(),
-            });
+            return Err(WriteError::NotAFile { path: path.to_owned() });
         }
         Err(_) => path.to_owned(),
     };
@@ -327,14 +280,10 @@ fn write_to_disk(file: &mut File, json: &str) -> io::Result<()> {
 
 fn io_error(path: &Path, folder: &Path, bytes: usize, source: io::Error) -> WriteError {
     match source.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => WriteError::NoFolder {
-            folder: folder.to_owned(),
-        },
-        _ => WriteError::Io {
-            path: path.to_owned(),
-            bytes,
-            source,
-        },
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            WriteError::NoFolder { folder: folder.to_owned() }
+        }
+        _ => WriteError::Io { path: path.to_owned(), bytes, source },
     }
 }
 

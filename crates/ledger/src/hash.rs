@@ -58,12 +58,7 @@ impl LogitsDigest {
     /// Another length, or a character that is no such digit.
     pub fn from_hex(text: &str) -> Result<Self, HashError> {
         let pairs = nibbles::<16>(text)?;
-        Ok(Self(
-            pairs
-                .iter()
-                .flatten()
-                .fold(0, |sum, nibble| sum << 4 | u128::from(*nibble)),
-        ))
+        Ok(Self(pairs.iter().flatten().fold(0, |sum, nibble| sum << 4 | u128::from(*nibble))))
     }
 }
 
@@ -71,10 +66,7 @@ impl LogitsDigest {
 fn nibbles<const N: usize>(text: &str) -> Result<[[u8; 2]; N], HashError> {
     let found = text.chars().count();
     if found != 2 * N {
-        return Err(HashError::Length {
-            found,
-            wanted: 2 * N,
-        });
+        return Err(HashError::Length { found, wanted: 2 * N });
     }
     let mut pairs = [[0; 2]; N];
     for (place, digit) in pairs.iter_mut().flatten().zip(text.chars()) {

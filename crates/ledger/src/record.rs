@@ -235,10 +235,7 @@ impl Template {
     /// A template beside its hash.
     #[must_use]
     pub fn new(text: String) -> Self {
-        Self {
-            sha256: Sha256::of(text.as_bytes()),
-            text,
-        }
+        Self { sha256: Sha256::of(text.as_bytes()), text }
     }
 }
 

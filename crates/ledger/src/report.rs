@@ -10,10 +10,7 @@ pub fn report(verdict: &Verdict, a: &Record, b: &Record, names: Pair<&str>) -> S
     let mut page = String::new();
     let width = names.a.chars().count().max(names.b.chars().count());
     for (name, record) in [(names.a, a), (names.b, b)] {
-        line(
-            &mut page,
-            format_args!("{name:width$}  {}", headline(record)),
-        );
+        line(&mut page, format_args!("{name:width$}  {}", headline(record)));
     }
     table(&mut page, "settings that differ", &verdict.settings, names);
     table(
@@ -27,47 +24,25 @@ pub fn report(verdict: &Verdict, a: &Record, b: &Record, names: Pair<&str>) -> S
         match &difference.place {
             Place::Step { step, a, b } => {
                 let fields = difference.fields.join(", ");
-                line(
-                    &mut page,
-                    format_args!("first step that differs: {step} (in {fields})"),
-                );
+                line(&mut page, format_args!("first step that differs: {step} (in {fields})"));
                 for (name, step) in [(names.a, a), (names.b, b)] {
-                    line(
-                        &mut page,
-                        format_args!("  {name:width$}  {}", step_line(step)),
-                    );
+                    line(&mut page, format_args!("  {name:width$}  {}", step_line(step)));
                 }
                 if let Some(from) = difference.reasons_from {
-                    line(
-                        &mut page,
-                        format_args!("  the reasons differ from step {from} on"),
-                    );
+                    line(&mut page, format_args!("  the reasons differ from step {from} on"));
                 }
             }
-            Place::End {
-                after_steps,
-                a: stop_a,
-                b: stop_b,
-            } => {
-                line(
-                    &mut page,
-                    format_args!("equal for {after_steps} steps, then:"),
-                );
+            Place::End { after_steps, a: stop_a, b: stop_b } => {
+                line(&mut page, format_args!("equal for {after_steps} steps, then:"));
                 for (name, record, stop) in [(names.a, a, stop_a), (names.b, b, stop_b)] {
                     let steps = record.steps.len();
                     let stop = stop.describe();
-                    line(
-                        &mut page,
-                        format_args!("  {name:width$}  {steps} steps, stop {stop}"),
-                    );
+                    line(&mut page, format_args!("  {name:width$}  {steps} steps, stop {stop}"));
                 }
             }
             Place::Text => {
                 for (name, record) in [(names.a, a), (names.b, b)] {
-                    line(
-                        &mut page,
-                        format_args!("  {name:width$}  {:?}", record.end.text),
-                    );
+                    line(&mut page, format_args!("  {name:width$}  {:?}", record.end.text));
                 }
             }
         }
@@ -80,18 +55,12 @@ fn headline(record: &Record) -> String {
     let steps = record.steps.len();
     let model = &record.start.model.name;
     let id = record.id().to_string();
-    format!(
-        "record {}, {model}, {steps} steps, stop {}",
-        &id[..12],
-        record.end.stop.describe()
-    )
+    format!("record {}, {model}, {steps} steps, stop {}", &id[..12], record.end.stop.describe())
 }
 
 fn step_line(step: &Step) -> String {
     let reasons = &step.reasons;
-    let logprob = reasons
-        .logprob
-        .map_or("-inf".to_owned(), |logprob| format!("{logprob:.6}"));
+    let logprob = reasons.logprob.map_or("-inf".to_owned(), |logprob| format!("{logprob:.6}"));
     format!(
         "token {} {}  logprob {logprob}  rank {}  probability {:.6}  survivors {}  logits {}",
         step.token,
@@ -108,16 +77,9 @@ fn table(page: &mut String, title: &str, settings: &[Setting], names: Pair<&str>
         return;
     }
     line(page, format_args!("\n{title}"));
-    let width = settings
-        .iter()
-        .map(|setting| setting.name.chars().count())
-        .max()
-        .unwrap_or(0);
+    let width = settings.iter().map(|setting| setting.name.chars().count()).max().unwrap_or(0);
     for Setting { name, a, b } in settings {
-        line(
-            page,
-            format_args!("  {name:width$}  {} {a}  {} {b}", names.a, names.b),
-        );
+        line(page, format_args!("  {name:width$}  {} {a}  {} {b}", names.a, names.b));
     }
 }
 

@@ -118,21 +118,12 @@ impl Step {
 
     /// The first field whose number JSON cannot hold, and that number.
     pub(crate) fn not_finite(&self) -> Option<(&'static str, f64)> {
-        let Reasons {
-            logprob,
-            probability,
-            entropy,
-            runner_up,
-            ..
-        } = &self.reasons;
+        let Reasons { logprob, probability, entropy, runner_up, .. } = &self.reasons;
         [
             ("logprob", logprob.unwrap_or(0.0)),
             ("probability", *probability),
             ("entropy", *entropy),
-            (
-                "runner_up",
-                runner_up.as_ref().map_or(0.0, |second| second.probability),
-            ),
+            ("runner_up", runner_up.as_ref().map_or(0.0, |second| second.probability)),
         ]
         .into_iter()
         .find(|(_, value)| !value.is_finite())
@@ -158,19 +149,14 @@ fn reasons(step: u32, choice: &Choice) -> Result<(u32, StepCause, Reasons), Step
         false => Err(StepError::NotFinite { step, field, value }),
     };
     let runner_up = match runner_up {
-        Some((TokenId(token), probability)) => Some(RunnerUp {
-            token,
-            probability: finite("runner_up", probability)?,
-        }),
+        Some((TokenId(token), probability)) => {
+            Some(RunnerUp { token, probability: finite("runner_up", probability)? })
+        }
         None => None,
     };
     let is_ruled_out = logprob.is_infinite() && logprob < 0.0;
     let reasons = Reasons {
-        logprob: if is_ruled_out {
-            None
-        } else {
-            Some(finite("logprob", logprob)?)
-        },
+        logprob: if is_ruled_out { None } else { Some(finite("logprob", logprob)?) },
         rank,
         probability: finite("probability", probability)?,
         survivors,
@@ -241,15 +227,8 @@ impl<'de> Deserialize<'de> for Piece {
             PieceForm::Text(text) => Ok(Self(text.into_bytes())),
             PieceForm::Bytes(HexForm { hex }) => {
                 let digits: Option<Vec<u8>> = hex.bytes().map(lower_hex_digit).collect();
-                let digits = digits
-                    .filter(|digits| digits.len() % 2 == 0)
-                    .ok_or_else(refused)?;
-                Ok(Self(
-                    digits
-                        .chunks_exact(2)
-                        .map(|pair| pair[0] << 4 | pair[1])
-                        .collect(),
-                ))
+                let digits = digits.filter(|digits| digits.len() % 2 == 0).ok_or_else(refused)?;
+                Ok(Self(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()))
             }
         }
     }

@@ -85,32 +85,21 @@ impl CancelledBy {
 impl From<&StopReason> for Stop {
     fn from(reason: &StopReason) -> Self {
         match reason {
-            StopReason::Eos {
-                token: TokenId(token),
-            } => Self::Eos { token: *token },
-            StopReason::StopToken {
-                token: TokenId(token),
-            } => Self::StopToken { token: *token },
-            StopReason::StopString { string } => Self::StopString {
-                string: string.clone(),
-            },
-            StopReason::MaxTokens { tokens_max } => Self::MaxTokens {
-                tokens_max: *tokens_max as u64,
-            },
-            StopReason::ContextFull { context_len } => Self::ContextFull {
-                context_len: *context_len as u64,
-            },
+            StopReason::Eos { token: TokenId(token) } => Self::Eos { token: *token },
+            StopReason::StopToken { token: TokenId(token) } => Self::StopToken { token: *token },
+            StopReason::StopString { string } => Self::StopString { string: string.clone() },
+            StopReason::MaxTokens { tokens_max } => {
+                Self::MaxTokens { tokens_max: *tokens_max as u64 }
+            }
+            StopReason::ContextFull { context_len } => {
+                Self::ContextFull { context_len: *context_len as u64 }
+            }
             StopReason::SchemaComplete => Self::SchemaComplete {},
-            StopReason::Cancelled { by, after_step } => Self::Cancelled {
-                by: (*by).into(),
-                after_step: *after_step,
-            },
-            StopReason::Deadline { after_step } => Self::Deadline {
-                after_step: *after_step,
-            },
-            StopReason::Error { message } => Self::Error {
-                message: message.clone(),
-            },
+            StopReason::Cancelled { by, after_step } => {
+                Self::Cancelled { by: (*by).into(), after_step: *after_step }
+            }
+            StopReason::Deadline { after_step } => Self::Deadline { after_step: *after_step },
+            StopReason::Error { message } => Self::Error { message: message.clone() },
         }
     }
 }

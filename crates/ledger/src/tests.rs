@@ -34,10 +34,7 @@ pub(crate) fn start() -> Start {
             quantisation: "Q4_1".to_owned(),
             settings: [("rope_factors".to_owned(), "short".to_owned())].into(),
         },
-        numerics: Numerics {
-            version: 1,
-            kv_type: "f16".to_owned(),
-        },
+        numerics: Numerics { version: 1, kv_type: "f16".to_owned() },
         template: Some(Template::new("{{ messages[0].content }}".to_owned())),
         policy: PolicyUsed {
             canonical: canonical.to_owned(),
