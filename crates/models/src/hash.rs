@@ -111,9 +111,7 @@ impl Hashes {
     /// The hashes remembered in the file `memory`, which need not exist.
     #[must_use]
     pub fn new(memory: impl Into<PathBuf>) -> Self {
-        Self {
-            memory: memory.into(),
-        }
+        Self { memory: memory.into() }
     }
 
     /// SHA-256 of the file at `path`: remembered where path, size, time and inode are the same,
@@ -122,20 +120,15 @@ impl Hashes {
     /// # Errors
     /// [`ModelsError::File`] when the file cannot be read.
     pub fn sha256_of(&self, path: &Path) -> Result<Sha256, ModelsError> {
-        let failed = |source| ModelsError::File {
-            operation: "read",
-            path: path.to_owned(),
-            source,
-        };
+        let failed =
+            |source| ModelsError::File { operation: "read", path: path.to_owned(), source };
         let absolute = fs::canonicalize(path).map_err(failed)?;
         let stamp = Stamp::of(&fs::metadata(&absolute).map_err(failed)?);
         let known = self.read();
         if let Some((_, sha256)) = known.get(&absolute).filter(|(seen, _)| *seen == stamp) {
             return Ok(*sha256);
         }
-        let sha256 = File::open(&absolute)
-            .and_then(|mut f| Sha256::of(&mut f))
-            .map_err(failed)?;
+        let sha256 = File::open(&absolute).and_then(|mut f| Sha256::of(&mut f)).map_err(failed)?;
         self.write(known, absolute, stamp, sha256);
         Ok(sha256)
     }
@@ -153,10 +146,7 @@ impl Hashes {
 
     fn read(&self) -> BTreeMap<PathBuf, (Stamp, Sha256)> {
         let text = fs::read_to_string(&self.memory).unwrap_or_default();
-        text.lines()
-            .filter_map(parse_line)
-            .take(FILES_MAX)
-            .collect()
+        text.lines().filter_map(parse_line).take(FILES_MAX).collect()
     }
 
     fn write(
@@ -173,9 +163,7 @@ impl Hashes {
         let lines: String = known.iter().filter_map(line).collect();
         // Renamed into place, so that a reader never sees half of it; the process id keeps two
         // writers apart, and the last one wins.
-        let draft = self
-            .memory
-            .with_extension(format!("{}.draft", std::process::id()));
+        let draft = self.memory.with_extension(format!("{}.draft", std::process::id()));
         let parent = self.memory.parent().unwrap_or(Path::new("."));
         let written = fs::create_dir_all(parent)
             .and_then(|()| fs::write(&draft, lines))
@@ -198,11 +186,7 @@ impl Stamp {
             let before = |e: std::time::SystemTimeError| -nanoseconds(e.duration());
             since.map_or_else(before, nanoseconds)
         });
-        Self {
-            bytes: metadata.len(),
-            modified_ns,
-            inode,
-        }
+        Self { bytes: metadata.len(), modified_ns, inode }
     }
 }
 
@@ -224,11 +208,7 @@ fn parse_line(line: &str) -> Option<(PathBuf, (Stamp, Sha256))> {
 /// One line of the memory; none for a path that a line of text cannot hold.
 fn line((path, (stamp, sha256)): (&PathBuf, &(Stamp, Sha256))) -> Option<String> {
     let path = path.to_str().filter(|path| !path.contains(['\n', '\r']))?;
-    let Stamp {
-        bytes,
-        modified_ns,
-        inode,
-    } = stamp;
+    let Stamp { bytes, modified_ns, inode } = stamp;
     Some(format!("{sha256} {bytes} {modified_ns} {inode} {path}\n"))
 }
 

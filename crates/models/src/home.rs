@@ -77,23 +77,14 @@ impl Home {
                 return Err(ModelsError::NotFetched { name: entry.name });
             }
             Err(source) => {
-                return Err(ModelsError::File {
-                    operation: "read",
-                    path,
-                    source,
-                });
+                return Err(ModelsError::File { operation: "read", path, source });
             }
         };
         let found = self.hashes().sha256_of(&path)?;
         if metadata.len() == entry.bytes && found == entry.sha256 {
             return Ok(path);
         }
-        Err(ModelsError::Damaged {
-            entry,
-            path,
-            bytes: metadata.len(),
-            found,
-        })
+        Err(ModelsError::Damaged { entry, path, bytes: metadata.len(), found })
     }
 
     /// The model that `name_or_path` means: a file, a folder, or a fetched catalogue model.
@@ -108,11 +99,7 @@ impl Home {
         let path = Path::new(name_or_path);
         if looks_like_path(name_or_path) {
             let path = path.to_owned();
-            return if path.exists() {
-                Ok(path)
-            } else {
-                Err(ModelsError::NoSuchPath { path })
-            };
+            return if path.exists() { Ok(path) } else { Err(ModelsError::NoSuchPath { path }) };
         }
         match find(name_or_path) {
             Ok(entry) => self.checked(entry),
@@ -123,9 +110,7 @@ impl Home {
 }
 
 fn looks_like_path(text: &str) -> bool {
-    let ends_in_gguf = Path::new(text)
-        .extension()
-        .is_some_and(|e| e.eq_ignore_ascii_case("gguf"));
+    let ends_in_gguf = Path::new(text).extension().is_some_and(|e| e.eq_ignore_ascii_case("gguf"));
     ends_in_gguf || text.contains(std::path::is_separator)
 }
 

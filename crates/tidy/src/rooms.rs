@@ -17,10 +17,7 @@ struct Named {
 pub(crate) fn arrows(tree: &Tree, found: Found<'_>) {
     for (name, manifest) in tree.manifests() {
         let Some(room) = ROOMS.iter().find(|room| room.name == name) else {
-            found(
-                &manifest.path,
-                format!("the room `{name}` has no walls in the table"),
-            );
+            found(&manifest.path, format!("the room `{name}` has no walls in the table"));
             continue;
         };
         for Named { package, for_tests } in named(manifest) {
@@ -55,10 +52,7 @@ pub(crate) fn lints(tree: &Tree, found: Found<'_>) {
     for (_, manifest) in tree.manifests() {
         let inherits = section(&manifest.text, "[lints]").any(|line| line == "workspace = true");
         if !inherits {
-            found(
-                &manifest.path,
-                "does not inherit the workspace's lints".to_owned(),
-            );
+            found(&manifest.path, "does not inherit the workspace's lints".to_owned());
         }
     }
 }
@@ -75,17 +69,11 @@ pub(crate) fn dependencies(tree: &Tree, found: Found<'_>) {
     }
     for (package, path) in &users {
         if !DEPENDENCIES.iter().any(|(known, _)| known == package) {
-            found(
-                path,
-                format!("`{package}` has no reason in the table of dependencies"),
-            );
+            found(path, format!("`{package}` has no reason in the table of dependencies"));
         }
     }
     let place = "crates/tidy/src/walls.rs";
-    for (known, _) in DEPENDENCIES
-        .iter()
-        .filter(|(known, _)| !users.contains_key(*known))
-    {
+    for (known, _) in DEPENDENCIES.iter().filter(|(known, _)| !users.contains_key(*known)) {
         if tree.has(place) {
             found(
                 place,
@@ -95,10 +83,7 @@ pub(crate) fn dependencies(tree: &Tree, found: Found<'_>) {
     }
     if users.len() > DEPENDENCIES_MAX {
         let count = users.len();
-        found(
-            "Cargo.toml",
-            format!("{count} direct dependencies, {DEPENDENCIES_MAX} at most"),
-        );
+        found("Cargo.toml", format!("{count} direct dependencies, {DEPENDENCIES_MAX} at most"));
     }
 }
 
@@ -107,25 +92,16 @@ fn named(manifest: &Source) -> Vec<Named> {
     let mut packages = Vec::new();
     let mut inside = None;
     for line in manifest.text.lines().map(str::trim) {
-        if let Some(header) = line
-            .strip_prefix('[')
-            .and_then(|line| line.strip_suffix(']'))
-        {
+        if let Some(header) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             let for_tests = header.contains("dev-dependencies");
             inside = header.ends_with("dependencies").then_some(for_tests);
             if let Some((_, package)) = header.split_once("dependencies.") {
-                packages.push(Named {
-                    package: package.to_owned(),
-                    for_tests,
-                });
+                packages.push(Named { package: package.to_owned(), for_tests });
             }
         } else if let Some(for_tests) = inside {
             let package = line.split(['=', '.', ' ']).next().unwrap_or_default();
             if !package.is_empty() && !package.starts_with('#') {
-                packages.push(Named {
-                    package: package.to_owned(),
-                    for_tests,
-                });
+                packages.push(Named { package: package.to_owned(), for_tests });
             }
         }
     }
@@ -134,10 +110,6 @@ fn named(manifest: &Source) -> Vec<Named> {
 
 /// The lines of one section of a manifest.
 fn section<'a>(text: &'a str, header: &'a str) -> impl Iterator<Item = &'a str> {
-    let lines = text
-        .lines()
-        .map(str::trim)
-        .skip_while(move |line| *line != header)
-        .skip(1);
+    let lines = text.lines().map(str::trim).skip_while(move |line| *line != header).skip(1);
     lines.take_while(|line| !line.starts_with('['))
 }

@@ -57,10 +57,7 @@ fn from_code(rest: &[char], before: Option<char>) -> (Place, usize) {
         }
         // A character, not a lifetime: it closes within two characters or begins with a backslash.
         ['\'', '\\', _, tail @ ..] => {
-            let length = tail
-                .iter()
-                .position(|&c| c == '\'')
-                .map_or(3, |closing| closing + 4);
+            let length = tail.iter().position(|&c| c == '\'').map_or(3, |closing| closing + 4);
             (Place::Code, length)
         }
         ['\'', _, '\'', ..] => (Place::Code, 3),
@@ -76,10 +73,7 @@ fn ends_raw(rest: &[char], hashes: usize) -> bool {
 /// the word that is one itself.
 pub(crate) fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-    let [opens, closes] = [
-        is_part(word.chars().next()),
-        is_part(word.chars().next_back()),
-    ];
+    let [opens, closes] = [is_part(word.chars().next()), is_part(word.chars().next_back())];
     text.match_indices(word).any(|(at, _)| {
         let goes_before = opens && is_part(text[..at].chars().next_back());
         let goes_after = closes && is_part(text[at + word.len()..].chars().next());

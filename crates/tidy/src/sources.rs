@@ -9,15 +9,9 @@ use crate::walls::{EMPTY_NAMES, FILE_LINES_MAX, FORBIDDEN, KERNELS_FILE_LINES_MA
 pub(crate) fn first_line(tree: &Tree, found: Found<'_>) {
     for file in tree.rust() {
         let first = file.text.lines().next().unwrap_or_default();
-        let sentence = first
-            .strip_prefix("//! ")
-            .map(str::trim)
-            .unwrap_or_default();
+        let sentence = first.strip_prefix("//! ").map(str::trim).unwrap_or_default();
         if !sentence.contains(' ') || !sentence.ends_with(['.', ':']) {
-            found(
-                &file.path,
-                "its first line is not `//! ` and a sentence".to_owned(),
-            );
+            found(&file.path, "its first line is not `//! ` and a sentence".to_owned());
         }
     }
 }
@@ -27,11 +21,7 @@ pub(crate) fn file_lines(tree: &Tree, found: Found<'_>) {
     for file in tree.rust().filter(|file| !file.is_test()) {
         let lines = file.text.lines().count();
         let is_kernel = file.room() == Some("kernels");
-        let lines_max = if is_kernel {
-            KERNELS_FILE_LINES_MAX
-        } else {
-            FILE_LINES_MAX
-        };
+        let lines_max = if is_kernel { KERNELS_FILE_LINES_MAX } else { FILE_LINES_MAX };
         if lines > lines_max {
             found(&file.path, format!("{lines} lines, {lines_max} at most"));
         }
@@ -40,17 +30,11 @@ pub(crate) fn file_lines(tree: &Tree, found: Found<'_>) {
 
 /// `unsafe` has an address.
 pub(crate) fn unsafe_code(tree: &Tree, found: Found<'_>) {
-    for file in tree
-        .rust()
-        .filter(|file| !UNSAFE_FILES.contains(&file.path.as_str()))
-    {
+    for file in tree.rust().filter(|file| !UNSAFE_FILES.contains(&file.path.as_str())) {
         let code = code_of(&file.text);
         // The lint's own name is how a file would lift it.
         if has_word(&code, "unsafe") || code.contains("(unsafe_code") {
-            found(
-                &file.path,
-                "`unsafe` outside the files that may have it".to_owned(),
-            );
+            found(&file.path, "`unsafe` outside the files that may have it".to_owned());
         }
     }
 }
@@ -60,10 +44,7 @@ pub(crate) fn names(tree: &Tree, found: Found<'_>) {
     for file in tree.rust() {
         let places = file.path.trim_end_matches(".rs").split('/');
         for name in places.filter(|name| has_empty_word(name)) {
-            found(
-                &file.path,
-                format!("a file or folder may not be called `{name}`"),
-            );
+            found(&file.path, format!("a file or folder may not be called `{name}`"));
         }
         for name in declared(&code_of(&file.text)).filter(|name| has_empty_word(name)) {
             found(&file.path, format!("nothing may be called `{name}`"));
@@ -79,11 +60,7 @@ pub(crate) fn forbidden(tree: &Tree, found: Found<'_>) {
             found(&file.path, format!("`{word}` does not merge"));
         }
         // Only in comments are these words; each in two pieces, so that this file has none.
-        for word in [
-            concat!("TO", "DO"),
-            concat!("FIX", "ME"),
-            concat!("XX", "X"),
-        ] {
+        for word in [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")] {
             if has_word(&file.text, word) && !has_word(&code, word) {
                 found(&file.path, format!("`{word}` does not merge"));
             }
@@ -100,25 +77,19 @@ pub(crate) fn tests_apart(tree: &Tree, found: Found<'_>) {
             line.starts_with("mod tests {") || line == "#[test]"
         });
         if is_inline {
-            found(
-                &file.path,
-                "its tests are not in a file of their own".to_owned(),
-            );
+            found(&file.path, "its tests are not in a file of their own".to_owned());
         }
     }
 }
 
 /// Words that declare the name after them.
-const DECLARES: &[&str] = &[
-    "fn", "struct", "enum", "trait", "mod", "type", "const", "static", "let", "mut", "union",
-];
+const DECLARES: &[&str] =
+    &["fn", "struct", "enum", "trait", "mod", "type", "const", "static", "let", "mut", "union"];
 
 /// The names that code declares: items and plain variables.
 fn declared(code: &str) -> impl Iterator<Item = &str> {
-    let words = || {
-        code.split(|c: char| !(c.is_alphanumeric() || c == '_'))
-            .filter(|word| !word.is_empty())
-    };
+    let words =
+        || code.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
     words()
         .zip(words().skip(1))
         .filter(|(before, _)| DECLARES.contains(before))

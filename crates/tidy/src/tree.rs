@@ -4,13 +4,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Folders that are not ours, or that break the rules on purpose.
-const SKIPPED: &[&str] = &[".git", "target", "crates/tidy/tests/canary", "fuzz/target"];
+/// Folders that are not ours, or that break the rules on purpose; hidden ones are skipped too.
+const SKIPPED: &[&str] = &["target", "crates/tidy/tests/canary", "fuzz/target"];
 
 /// Endings of the files that are read.
-const READ: &[&str] = &[
-    "rs", "toml", "md", "json", "jsonl", "sh", "py", "txt", "jinja", "yml",
-];
+const READ: &[&str] = &["rs", "toml", "md", "json", "jsonl", "sh", "py", "txt", "jinja", "yml"];
 
 /// Longest file that is read: longer ones are data, not writing.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -70,10 +68,7 @@ impl Tree {
     /// The rooms' manifests, each with its room's name.
     pub(crate) fn manifests(&self) -> impl Iterator<Item = (&str, &Source)> {
         self.files.iter().filter_map(|file| {
-            let room = file
-                .path
-                .strip_prefix("crates/")?
-                .strip_suffix("/Cargo.toml")?;
+            let room = file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
             (!room.contains('/')).then_some((room, file))
         })
     }
@@ -81,9 +76,7 @@ impl Tree {
     /// Whether a file or folder is in the tree, by its path from the root.
     pub(crate) fn has(&self, path: &str) -> bool {
         let below = format!("{}/", path.trim_end_matches('/'));
-        self.files
-            .iter()
-            .any(|file| file.path == path || file.path.starts_with(&below))
+        self.files.iter().any(|file| file.path == path || file.path.starts_with(&below))
     }
 }
 
@@ -91,13 +84,10 @@ fn visit(folder: &Path, below: &str, files: &mut Vec<Source>) -> io::Result<()> 
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let path = if below.is_empty() {
-            name
-        } else {
-            format!("{below}/{name}")
-        };
+        let path = if below.is_empty() { name } else { format!("{below}/{name}") };
         let kind = entry.file_type()?;
-        if SKIPPED.contains(&path.as_str()) {
+        let is_hidden = path.starts_with('.') && path != ".ci";
+        if is_hidden || SKIPPED.contains(&path.as_str()) {
             continue;
         }
         if kind.is_dir() {
@@ -105,15 +95,8 @@ fn visit(folder: &Path, below: &str, files: &mut Vec<Source>) -> io::Result<()> 
         } else if kind.is_file() {
             let is_text = is_text(&path) && entry.metadata()?.len() <= FILE_BYTES_MAX;
             // A file that is not read is still there for links to meet.
-            let text = if is_text {
-                fs::read(entry.path())?
-            } else {
-                Vec::new()
-            };
-            files.push(Source {
-                path,
-                text: String::from_utf8_lossy(&text).into_owned(),
-            });
+            let text = if is_text { fs::read(entry.path())? } else { Vec::new() };
+            files.push(Source { path, text: String::from_utf8_lossy(&text).into_owned() });
         }
     }
     Ok(())

@@ -17,21 +17,9 @@ pub const ROOMS: &[Room] = &[
     Room {
         name: "request",
         arrows: &[],
-        banned: &[
-            "loop",
-            "while",
-            "std::fs",
-            "std::io",
-            "std::net",
-            "std::thread",
-            "async",
-        ],
+        banned: &["loop", "while", "std::fs", "std::io", "std::net", "std::thread", "async"],
     },
-    Room {
-        name: "models",
-        arrows: &[],
-        banned: &["tensor", "Tensor", "std::net", "async"],
-    },
+    Room { name: "models", arrows: &[], banned: &["tensor", "Tensor", "std::net", "async"] },
     Room {
         name: "text",
         arrows: &["request", "weights"],
@@ -40,66 +28,28 @@ pub const ROOMS: &[Room] = &[
     Room {
         name: "scheduler",
         arrows: &["request"],
-        banned: &[
-            "f32",
-            "f64",
-            "std::fs",
-            "std::net",
-            "std::time",
-            "async",
-            "thread",
-        ],
+        banned: &["f32", "f64", "std::fs", "std::net", "std::time", "async", "thread"],
     },
     Room {
         name: "kv_cache",
         arrows: &["request"],
-        banned: &[
-            "llama", "qwen", "gemma", "waiting", "preempt", "std::fs", "std::net", "async",
-        ],
+        banned: &["llama", "qwen", "gemma", "waiting", "preempt", "std::fs", "std::net", "async"],
     },
-    Room {
-        name: "weights",
-        arrows: &[],
-        banned: &["attention", "rope", "std::net", "async"],
-    },
+    Room { name: "weights", arrows: &[], banned: &["attention", "rope", "std::net", "async"] },
     Room {
         name: "kernels",
         arrows: &[],
-        banned: &[
-            "std::fs",
-            "std::net",
-            "std::io",
-            "std::time",
-            "llama",
-            "qwen",
-            "gemma",
-            "async",
-        ],
+        banned: &["std::fs", "std::net", "std::io", "std::time", "llama", "qwen", "gemma", "async"],
     },
     Room {
         name: "model",
         arrows: &["request", "weights", "kernels", "kv_cache"],
-        banned: &[
-            "temperature",
-            "tokenizer",
-            "std::fs",
-            "std::net",
-            "std::time",
-            "async",
-        ],
+        banned: &["temperature", "tokenizer", "std::fs", "std::net", "std::time", "async"],
     },
     Room {
         name: "policy",
         arrows: &["request"],
-        banned: &[
-            "std::fs",
-            "std::net",
-            "std::time",
-            "std::thread",
-            "async",
-            "HashMap",
-            "HashSet",
-        ],
+        banned: &["std::fs", "std::net", "std::time", "std::thread", "async", "HashMap", "HashSet"],
     },
     Room {
         name: "engine",
@@ -114,11 +64,7 @@ pub const ROOMS: &[Room] = &[
             "async",
         ],
     },
-    Room {
-        name: "ledger",
-        arrows: &["request", "policy"],
-        banned: &["std::net", "async"],
-    },
+    Room { name: "ledger", arrows: &["request", "policy"], banned: &["std::net", "async"] },
     Room {
         name: "cli",
         arrows: &[
@@ -136,11 +82,7 @@ pub const ROOMS: &[Room] = &[
         ],
         banned: &["std::net", "async"],
     },
-    Room {
-        name: "tidy",
-        arrows: &[],
-        banned: &["std::net", "async"],
-    },
+    Room { name: "tidy", arrows: &[], banned: &["std::net", "async"] },
 ];
 
 /// The only files that may contain `unsafe`.
@@ -166,31 +108,18 @@ pub const EMPTY_NAMES: &[&str] = &[
 ];
 
 /// Code that does not merge.
-pub const FORBIDDEN: &[&str] = &[
-    "#[ignore",
-    "#[should_panic",
-    "todo!",
-    "unimplemented!",
-    "dbg!",
-    "#[allow(",
-    "#![allow(",
-];
+pub const FORBIDDEN: &[&str] =
+    &["#[ignore", "#[should_panic", "todo!", "unimplemented!", "dbg!", "#[allow(", "#![allow("];
 
 /// Most third-party packages that all rooms together name directly.
 pub const DEPENDENCIES_MAX: usize = 25;
 
 /// Every third-party package that a room names, and what it saves.
 pub const DEPENDENCIES: &[(&str, &str)] = &[
-    (
-        "anyhow",
-        "context on errors where the command line prints them",
-    ),
+    ("anyhow", "context on errors where the command line prints them"),
     ("clap", "arguments, their help and their refusals"),
     ("clap_complete", "completion scripts for five shells"),
-    (
-        "indicatif",
-        "a progress bar that knows when it is not on a terminal",
-    ),
+    ("indicatif", "a progress bar that knows when it is not on a terminal"),
     ("serde", "structs to and from JSON and TOML"),
     ("serde_json", "JSON, with the order of fields kept"),
     ("sha2", "SHA-256 with the CPU's own instructions"),
@@ -200,21 +129,13 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
 ];
 
 /// Longest a document may be, in lines.
-pub const DOCUMENT_LINES_MAX: &[(&str, usize)] = &[
-    ("ARCHITECTURE.md", 200),
-    ("STYLE.md", 200),
-    ("docs/design/", 120),
-];
+pub const DOCUMENT_LINES_MAX: &[(&str, usize)] =
+    &[("ARCHITECTURE.md", 200), ("STYLE.md", 200), ("docs/design/", 120)];
 
 /// Beginnings of paths that exist on one machine only; each in two pieces, so that this file does
 /// not contain it.
-pub const MACHINE_PATHS: &[(&str, &str)] = &[
-    ("/wo", "rk/"),
-    ("/ro", "ot/"),
-    ("/ho", "me/"),
-    ("/Us", "ers/"),
-    ("/tm", "p/"),
-];
+pub const MACHINE_PATHS: &[(&str, &str)] =
+    &[("/wo", "rk/"), ("/ro", "ot/"), ("/ho", "me/"), ("/Us", "ers/"), ("/tm", "p/")];
 
 /// Old breaches of a rule, by rule and path; the list may only grow shorter.
 pub const RATCHET: &[(&str, &str)] = &[];

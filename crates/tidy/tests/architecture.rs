@@ -12,19 +12,10 @@ fn the_tree_keeps_its_rules() {
         .filter(|breach| !is_old(breach.rule, &breach.path))
         .map(|breach| format!("  {breach}\n"))
         .collect();
-    assert!(
-        new.is_empty(),
-        "{} breaches of the rules in STYLE.md:\n{}",
-        new.len(),
-        new.concat()
-    );
+    assert!(new.is_empty(), "{} breaches of the rules in STYLE.md:\n{}", new.len(), new.concat());
     for (rule, path) in RATCHET {
-        let is_breached = breaches
-            .iter()
-            .any(|breach| breach.rule == *rule && breach.path == *path);
-        assert!(
-            is_breached,
-            "{path} keeps the rule `{rule}` again: take it off the ratchet"
-        );
+        let is_breached =
+            breaches.iter().any(|breach| breach.rule == *rule && breach.path == *path);
+        assert!(is_breached, "{path} keeps the rule `{rule}` again: take it off the ratchet");
     }
 }

@@ -17,12 +17,7 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(
-        args.shell,
-        &mut crate::Cli::command(),
-        "causeway",
-        &mut script,
-    );
+    clap_complete::generate(args.shell, &mut crate::Cli::command(), "causeway", &mut script);
     std::io::stdout().write_all(&script)?;
     Ok(())
 }

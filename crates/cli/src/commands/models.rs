@@ -30,9 +30,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let home = model_path::home()?;
     let mut out = std::io::stdout().lock();
     if args.json {
-        return CATALOGUE
-            .iter()
-            .try_for_each(|entry| write_json(&mut out, entry, &home));
+        return CATALOGUE.iter().try_for_each(|entry| write_json(&mut out, entry, &home));
     }
     writeln!(out, "models live in {}", home.models().display())?;
     for entry in CATALOGUE {
@@ -41,12 +39,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             State::Absent => "not fetched",
             State::Damaged => "damaged",
         };
-        let Entry {
-            name,
-            summary,
-            bytes,
-            ..
-        } = entry;
+        let Entry { name, summary, bytes, .. } = entry;
         let megabytes = bytes.div_ceil(1_000_000);
         writeln!(out, "{name:<20} {megabytes:>4} MB  {state:<12} {summary}")?;
     }
@@ -57,10 +50,7 @@ fn write_json(out: &mut impl Write, entry: &'static Entry, home: &Home) -> Outco
     match home.state(entry).map_err(model_path::failure)? {
         State::Absent => return Ok(()),
         State::Damaged => {
-            eprintln!(
-                "causeway: `{}` is damaged: run `causeway pull {0}`",
-                entry.name
-            );
+            eprintln!("causeway: `{}` is damaged: run `causeway pull {0}`", entry.name);
             return Ok(());
         }
         State::Ready => {}
@@ -71,10 +61,6 @@ fn write_json(out: &mut impl Write, entry: &'static Entry, home: &Home) -> Outco
         bytes: entry.bytes,
         sha256: entry.sha256.to_string(),
     };
-    writeln!(
-        out,
-        "{}",
-        serde_json::to_string(&line).map_err(Failure::world)?
-    )?;
+    writeln!(out, "{}", serde_json::to_string(&line).map_err(Failure::world)?)?;
     Ok(())
 }

@@ -16,27 +16,11 @@ fn check(variables: &[(&str, &str)], want: Option<&str>) {
 #[cfg(unix)]
 #[test]
 fn the_first_variable_that_says_something_wins() {
-    check(
-        &[
-            ("CAUSEWAY_HOME", "/h"),
-            ("XDG_DATA_HOME", "/x"),
-            ("HOME", "/u"),
-        ],
-        Some("/h"),
-    );
+    check(&[("CAUSEWAY_HOME", "/h"), ("XDG_DATA_HOME", "/x"), ("HOME", "/u")], Some("/h"));
     check(&[("CAUSEWAY_HOME", "here"), ("HOME", "/u")], Some("here"));
-    check(
-        &[("CAUSEWAY_HOME", ""), ("XDG_DATA_HOME", "/x")],
-        Some("/x/causeway"),
-    );
-    check(
-        &[("XDG_DATA_HOME", "/x"), ("HOME", "/u")],
-        Some("/x/causeway"),
-    );
-    check(
-        &[("XDG_DATA_HOME", "x"), ("HOME", "/u")],
-        Some("/u/.local/share/causeway"),
-    );
+    check(&[("CAUSEWAY_HOME", ""), ("XDG_DATA_HOME", "/x")], Some("/x/causeway"));
+    check(&[("XDG_DATA_HOME", "/x"), ("HOME", "/u")], Some("/x/causeway"));
+    check(&[("XDG_DATA_HOME", "x"), ("HOME", "/u")], Some("/u/.local/share/causeway"));
     check(&[("HOME", "/u")], Some("/u/.local/share/causeway"));
     check(&[("HOME", "")], None);
     check(&[], None);

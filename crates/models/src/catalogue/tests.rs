@@ -36,22 +36,13 @@ fn an_unknown_name_lists_the_known_ones_nearest_first() {
     };
     check_unknown("smollm2", &sentence("smollm2", [s, g, q]));
     check_unknown("gemma3:1b", &sentence("gemma3:1b", [g, s, q]));
-    check_unknown(
-        "Qwen2.5-Coder:0.5B",
-        &sentence("Qwen2.5-Coder:0.5B", [q, s, g]),
-    );
+    check_unknown("Qwen2.5-Coder:0.5B", &sentence("Qwen2.5-Coder:0.5B", [q, s, g]));
     check_unknown("", &sentence("", [g, s, q]));
 }
 
 #[test]
 fn distance_counts_single_character_edits() {
-    let cases = [
-        ("", "", 0),
-        ("a", "", 1),
-        ("", "ab", 2),
-        ("kitten", "sitting", 3),
-        ("ä", "a", 1),
-    ];
+    let cases = [("", "", 0), ("a", "", 1), ("", "ab", 2), ("kitten", "sitting", 3), ("ä", "a", 1)];
     for (left, right, want) in cases {
         assert_eq!(distance(left, right), want, "{left:?} {right:?}");
     }

@@ -27,12 +27,7 @@ fn a_failed_write_says_what_to_do() {
 #[test]
 fn asking_for_what_is_not_there_is_the_callers_mistake() {
     assert!(ModelsError::NotFetched { name: "a:1b" }.is_callers_mistake());
-    assert!(
-        ModelsError::NoSuchPath {
-            path: PathBuf::from("a.gguf")
-        }
-        .is_callers_mistake()
-    );
+    assert!(ModelsError::NoSuchPath { path: PathBuf::from("a.gguf") }.is_callers_mistake());
 }
 
 #[test]

@@ -3,22 +3,13 @@
 use super::{Pip, PipFailure, STDERR_BYTES_MAX, last_bytes, last_words};
 use crate::Part;
 
-const PART: Part = Part {
-    package: "stones",
-    version: "1.0",
-    member: "stones/a.bin",
-    wheel_bytes: 10,
-};
+const PART: Part =
+    Part { package: "stones", version: "1.0", member: "stones/a.bin", wheel_bytes: 10 };
 
 /// A Python whose `-m pip` prints `stderr` and fails.
 fn failing(stderr: &str) -> Pip {
     assert!(!stderr.contains('\''), "the text stands in single quotes");
-    Pip::with_command([
-        "sh",
-        "-c",
-        &format!("printf '%s' '{stderr}' >&2; exit 3"),
-        "python3",
-    ])
+    Pip::with_command(["sh", "-c", &format!("printf '%s' '{stderr}' >&2; exit 3"), "python3"])
 }
 
 fn sentence(pip: &Pip) -> String {
@@ -47,15 +38,9 @@ fn what_pip_says_becomes_what_to_do() {
     let proxy = format!("{retrying} ProxyError(Cannot connect to proxy.)\n{NO_MATCH}");
     let reset = format!("{retrying} ConnectionResetError(104, reset by peer)\n{NO_MATCH}");
     let tls = format!("{retrying} SSLError([SSL: CERTIFICATE_VERIFY_FAILED])\n{NO_MATCH}");
-    check(
-        "/usr/bin/python3: No module named pip",
-        "`sh` has no pip: install it",
-    );
+    check("/usr/bin/python3: No module named pip", "`sh` has no pip: install it");
     for stderr in [&refused, &unnamed, &proxy] {
-        check(
-            stderr,
-            "no connection to the package index for `stones`: check the network",
-        );
+        check(stderr, "no connection to the package index for `stones`: check the network");
     }
     for stderr in [
         &reset,
@@ -63,25 +48,13 @@ fn what_pip_says_becomes_what_to_do() {
         "ERROR: Wheel stones located at stones.whl is invalid.",
         "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE",
     ] {
-        check(
-            stderr,
-            "the download of `stones` was cut short: run the command again",
-        );
+        check(stderr, "the download of `stones` was cut short: run the command again");
     }
-    check(
-        &tls,
-        "the package index's certificate was refused for `stones`",
-    );
-    check(
-        NO_MATCH,
-        "the package index has no `stones` 1.0: if pip is set to a mirror",
-    );
+    check(&tls, "the package index's certificate was refused for `stones`");
+    check(NO_MATCH, "the package index has no `stones` 1.0: if pip is set to a mirror");
     check("OSError: [Errno 28] No space left on device", "disk full");
     check("OSError: [Errno 30] Read-only file system", "not writable");
-    check(
-        "Traceback\nERROR: odd\n[notice] x",
-        "pip failed on `stones` (exit status: 3): odd",
-    );
+    check("Traceback\nERROR: odd\n[notice] x", "pip failed on `stones` (exit status: 3): odd");
 }
 
 #[cfg(unix)]
@@ -105,16 +78,11 @@ fn pip_is_asked_for_one_pinned_wheel_and_told_where() {
     let script = r#"printf '%s ' "$@" >&2; echo "$TMPDIR" >&2; exit 1"#;
     let pip = Pip::with_command(["sh", "-c", script, "python3"]);
     let failure = pip.download(&PART, folder.path(), &mut |_| {}).unwrap_err();
-    let PipFailure::Fetch(error) = failure else {
-        panic!("{failure:?}")
-    };
+    let PipFailure::Fetch(error) = failure else { panic!("{failure:?}") };
     let at = folder.path().display();
     let end = format!("--dest {at} stones==1.0 {at}");
     let text = error.to_string();
-    assert!(
-        text.contains("-m pip download --no-deps --no-input --only-binary :all: "),
-        "{text}"
-    );
+    assert!(text.contains("-m pip download --no-deps --no-input --only-binary :all: "), "{text}");
     assert!(text.ends_with(&end), "{text}");
 }
 

