@@ -44,33 +44,15 @@ struct Row {
 }
 
 const fn ggml(id: u32, name: &'static str, block_len: usize, block_bytes: usize) -> Row {
-    Row {
-        name,
-        ggml: Some(id),
-        safetensors: None,
-        block_len,
-        block_bytes,
-    }
+    Row { name, ggml: Some(id), safetensors: None, block_len, block_bytes }
 }
 
 const fn plain(name: &'static str, block_len: usize, block_bytes: usize) -> Row {
-    Row {
-        name,
-        ggml: None,
-        safetensors: Some(name),
-        block_len,
-        block_bytes,
-    }
+    Row { name, ggml: None, safetensors: Some(name), block_len, block_bytes }
 }
 
 const fn both(id: u32, name: &'static str, block_bytes: usize) -> Row {
-    Row {
-        name,
-        ggml: Some(id),
-        safetensors: Some(name),
-        block_len: 1,
-        block_bytes,
-    }
+    Row { name, ggml: Some(id), safetensors: Some(name), block_len: 1, block_bytes }
 }
 
 /// The types whose values are read, each with its row.
@@ -135,13 +117,7 @@ const LISTED: [Row; 36] = [
         block_len: 1,
         block_bytes: 1,
     },
-    Row {
-        name: "BOOL",
-        ggml: None,
-        safetensors: Some("bool"),
-        block_len: 1,
-        block_bytes: 1,
-    },
+    Row { name: "BOOL", ggml: None, safetensors: Some("bool"), block_len: 1, block_bytes: 1 },
 ];
 
 impl DType {
@@ -159,15 +135,10 @@ impl DType {
     }
 
     fn find(matches: impl Fn(&Row) -> bool) -> Option<Self> {
-        let readable = READABLE
-            .iter()
-            .find(|(_, row)| matches(row))
-            .map(|&(dtype, _)| dtype);
+        let readable = READABLE.iter().find(|(_, row)| matches(row)).map(|&(dtype, _)| dtype);
         readable.or_else(|| {
             let place = LISTED.iter().position(matches)?;
-            u8::try_from(place)
-                .ok()
-                .map(|place| Self::Listed(Listed(place)))
+            u8::try_from(place).ok().map(|place| Self::Listed(Listed(place)))
         })
     }
 

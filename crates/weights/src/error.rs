@@ -17,10 +17,7 @@ pub enum WeightsError {
     #[error("cannot read `{}`", path.display())]
     Gguf { path: PathBuf, source: GgufFault },
     #[error("cannot read `{}`", path.display())]
-    Safetensors {
-        path: PathBuf,
-        source: SafetensorsFault,
-    },
+    Safetensors { path: PathBuf, source: SafetensorsFault },
     #[error("cannot read `{}`", path.display())]
     Index { path: PathBuf, source: IndexFault },
     #[error("cannot read `{}`", path.display())]
@@ -29,28 +26,13 @@ pub enum WeightsError {
         "`{}` is a folder without `{missing}`: a model is a .gguf file, or a folder with \
          config.json and model.safetensors or its shards", path.display()
     )]
-    Incomplete {
-        path: PathBuf,
-        missing: &'static str,
-    },
+    Incomplete { path: PathBuf, missing: &'static str },
     #[error("`{}` is {bytes} bytes long, the limit for it is {limit}", path.display())]
-    TooLong {
-        path: PathBuf,
-        bytes: u64,
-        limit: u64,
-    },
+    TooLong { path: PathBuf, bytes: u64, limit: u64 },
     #[error("metadata key `{}` must be {wanted}, the file has {found}", shown(.key))]
-    KeyType {
-        key: String,
-        wanted: &'static str,
-        found: ValueType,
-    },
+    KeyType { key: String, wanted: &'static str, found: ValueType },
     #[error("metadata key `{}` must be {wanted}, the file has {value}", shown(.key))]
-    KeyRange {
-        key: String,
-        wanted: &'static str,
-        value: i128,
-    },
+    KeyRange { key: String, wanted: &'static str, value: i128 },
     #[error("the values of tensor `{}` cannot be read", shown(.name))]
     Values { name: String, source: ValuesError },
     #[error("`{}` was changed by another program while it was in use", path.display())]
@@ -59,11 +41,7 @@ pub enum WeightsError {
 
 impl WeightsError {
     pub(crate) fn key_range(key: &str, wanted: &'static str, value: i128) -> Self {
-        Self::KeyRange {
-            key: key.to_owned(),
-            wanted,
-            value,
-        }
+        Self::KeyRange { key: key.to_owned(), wanted, value }
     }
 
     /// Whether the caller named a wrong thing, rather than the world or the file being at fault.
@@ -100,11 +78,7 @@ impl From<serde_json::Error> for JsonFault {
             Category::Data => JsonFaultKind::Shape,
             Category::Syntax | Category::Io => JsonFaultKind::Syntax,
         };
-        Self {
-            line: error.line(),
-            column: error.column(),
-            kind,
-        }
+        Self { line: error.line(), column: error.column(), kind }
     }
 }
 

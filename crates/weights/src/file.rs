@@ -60,25 +60,14 @@ impl ModelFile {
     /// Opens a GGUF file, or a Hugging Face folder with `config.json` and `model.safetensors` or
     /// `model.safetensors.index.json` and its shards. Maps the files; reads only their headers.
     pub fn open(path: &Path) -> Result<Self, WeightsError> {
-        if path.is_dir() {
-            folder::open(path)
-        } else {
-            Self::open_gguf(path)
-        }
+        if path.is_dir() { folder::open(path) } else { Self::open_gguf(path) }
     }
 
     fn open_gguf(path: &Path) -> Result<Self, WeightsError> {
         let shard = Shard::open(path.to_owned())?;
-        let Directory {
-            version,
-            metadata,
-            tensors,
-            alignment: _,
-            by_name,
-        } = Directory::parse(shard.mapping.bytes()).map_err(|source| WeightsError::Gguf {
-            path: path.to_owned(),
-            source,
-        })?;
+        let Directory { version, metadata, tensors, alignment: _, by_name } =
+            Directory::parse(shard.mapping.bytes())
+                .map_err(|source| WeightsError::Gguf { path: path.to_owned(), source })?;
         Ok(Self {
             format: Format::Gguf { version },
             metadata,
@@ -122,40 +111,21 @@ impl ModelFile {
     /// The tensor of this name.
     #[must_use]
     pub fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
-        let place = self
-            .by_name
-            .binary_search_by(|&i| self.tensors[i].name.as_str().cmp(name));
-        place
-            .ok()
-            .map(|place| self.at(&self.tensors[self.by_name[place]]))
+        let place = self.by_name.binary_search_by(|&i| self.tensors[i].name.as_str().cmp(name));
+        place.ok().map(|place| self.at(&self.tensors[self.by_name[place]]))
     }
 
     fn at<'a>(&'a self, entry: &'a TensorEntry) -> Tensor<'a> {
-        let TensorEntry {
-            name,
-            dtype,
-            shape,
-            offset,
-            bytes,
-            shard,
-        } = entry;
+        let TensorEntry { name, dtype, shape, offset, bytes, shard } = entry;
         let file = self.shards[*shard].mapping.bytes();
         let bytes = &file[*offset..*offset + *bytes];
-        Tensor {
-            name,
-            dtype: *dtype,
-            shape,
-            bytes,
-        }
+        Tensor { name, dtype: *dtype, shape, bytes }
     }
 
     /// Bytes of all the model's weight files together.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.shards
-            .iter()
-            .map(|shard| shard.mapping.bytes().len() as u64)
-            .sum()
+        self.shards.iter().map(|shard| shard.mapping.bytes().len() as u64).sum()
     }
 
     /// Lets the kernel drop the pages read so far; what is read again comes back from the files.
@@ -181,10 +151,7 @@ impl ModelFile {
                 Ok(true) => {}
                 Ok(false) => return Err(WeightsError::Changed { path: path.clone() }),
                 Err(source) => {
-                    return Err(WeightsError::Open {
-                        path: path.clone(),
-                        source,
-                    });
+                    return Err(WeightsError::Open { path: path.clone(), source });
                 }
             }
         }
@@ -202,9 +169,7 @@ impl<'a> Tensor<'a> {
     /// How many rows there are: the product of all dimensions but the innermost.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.shape
-            .split_last()
-            .map_or(1, |(_, outer)| outer.iter().product())
+        self.shape.split_last().map_or(1, |(_, outer)| outer.iter().product())
     }
 
     /// Elements in all.
@@ -216,11 +181,7 @@ impl<'a> Tensor<'a> {
     /// The bytes of one row, a whole number of blocks. `row` must be below `rows()`.
     #[must_use]
     pub fn row_bytes(&self, row: usize) -> &'a [u8] {
-        assert!(
-            row < self.rows(),
-            "row {row} of a tensor of {} rows",
-            self.rows()
-        );
+        assert!(row < self.rows(), "row {row} of a tensor of {} rows", self.rows());
         let bytes = self.bytes.len() / self.rows();
         &self.bytes[row * bytes..(row + 1) * bytes]
     }
@@ -247,10 +208,7 @@ impl<'a> Tensor<'a> {
     }
 
     fn fault(&self, source: ValuesError) -> WeightsError {
-        WeightsError::Values {
-            name: self.name.to_owned(),
-            source,
-        }
+        WeightsError::Values { name: self.name.to_owned(), source }
     }
 }
 

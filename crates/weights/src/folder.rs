@@ -29,10 +29,7 @@ pub(crate) fn open(folder: &Path) -> Result<ModelFile, WeightsError> {
         open_shards(folder, &index)?
     } else {
         let missing = "model.safetensors";
-        return Err(WeightsError::Incomplete {
-            path: folder.to_owned(),
-            missing,
-        });
+        return Err(WeightsError::Incomplete { path: folder.to_owned(), missing });
     };
     let by_name = check_together(&tensors).map_err(|fault| WeightsError::Index {
         path: index,
@@ -58,25 +55,14 @@ fn read_config(folder: &Path) -> Result<serde_json::Value, WeightsError> {
     let path = folder.join("config.json");
     if !exists(&path) {
         let missing = "config.json";
-        return Err(WeightsError::Incomplete {
-            path: folder.to_owned(),
-            missing,
-        });
+        return Err(WeightsError::Incomplete { path: folder.to_owned(), missing });
     }
     let shard = open_bounded(&path, CONFIG_BYTES_MAX)?;
     let config = serde_json::from_slice::<serde_json::Value>(shard.mapping.bytes())
         .map_err(JsonFault::from)
         .and_then(|config| {
-            let shape = JsonFault {
-                line: 1,
-                column: 1,
-                kind: JsonFaultKind::Shape,
-            };
-            if config.is_object() {
-                Ok(config)
-            } else {
-                Err(shape)
-            }
+            let shape = JsonFault { line: 1, column: 1, kind: JsonFaultKind::Shape };
+            if config.is_object() { Ok(config) } else { Err(shape) }
         });
     config.map_err(|source| WeightsError::Json { path, source })
 }
@@ -85,20 +71,14 @@ fn open_bounded(path: &Path, limit: u64) -> Result<Shard, WeightsError> {
     let shard = Shard::open(path.to_owned())?;
     let bytes = shard.mapping.bytes().len() as u64;
     if bytes > limit {
-        return Err(WeightsError::TooLong {
-            path: path.to_owned(),
-            bytes,
-            limit,
-        });
+        return Err(WeightsError::TooLong { path: path.to_owned(), bytes, limit });
     }
     Ok(shard)
 }
 
 fn read_header(shard: &Shard) -> Result<Header, WeightsError> {
-    Header::parse(shard.mapping.bytes()).map_err(|source| WeightsError::Safetensors {
-        path: shard.path.clone(),
-        source,
-    })
+    Header::parse(shard.mapping.bytes())
+        .map_err(|source| WeightsError::Safetensors { path: shard.path.clone(), source })
 }
 
 /// The index decides: what it lists must be where it says, what it does not list is left out.
@@ -106,15 +86,10 @@ fn open_shards(
     folder: &Path,
     index: &Path,
 ) -> Result<(Vec<Shard>, Vec<TensorEntry>), WeightsError> {
-    let fault = |source| WeightsError::Index {
-        path: index.to_owned(),
-        source,
-    };
+    let fault = |source| WeightsError::Index { path: index.to_owned(), source };
     let json = open_bounded(index, INDEX_BYTES_MAX)?;
-    let listed = weight_map(json.mapping.bytes()).map_err(|error| WeightsError::Json {
-        path: index.to_owned(),
-        source: error.into(),
-    })?;
+    let listed = weight_map(json.mapping.bytes())
+        .map_err(|error| WeightsError::Json { path: index.to_owned(), source: error.into() })?;
     let mut by_shard: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (tensor, shard) in &listed {
         by_shard.entry(shard).or_default().push(tensor);
@@ -123,10 +98,7 @@ fn open_shards(
         return Err(fault(IndexFault::Empty));
     }
     if by_shard.len() > SHARDS_MAX {
-        return Err(fault(IndexFault::TooManyShards {
-            count: by_shard.len(),
-            limit: SHARDS_MAX,
-        }));
+        return Err(fault(IndexFault::TooManyShards { count: by_shard.len(), limit: SHARDS_MAX }));
     }
     let mut shards = Vec::with_capacity(by_shard.len());
     let mut tensors = Vec::new();
@@ -137,10 +109,7 @@ fn open_shards(
         })?;
         let header = read_header(&shard)?;
         let found = take_wanted(header, &wanted, shards.len()).map_err(|tensor| {
-            fault(IndexFault::MissingTensor {
-                tensor,
-                shard: name.to_owned(),
-            })
+            fault(IndexFault::MissingTensor { tensor, shard: name.to_owned() })
         })?;
         tensors.extend(found);
         shards.push(shard);
@@ -158,10 +127,8 @@ enum Broken {
 /// its folder.
 fn open_shard(folder: &Path, name: &str) -> Result<Shard, Broken> {
     let mut parts = Path::new(name).components();
-    let is_plain = matches!(
-        (parts.next(), parts.next()),
-        (Some(Component::Normal(_)), None)
-    ) && !name.contains(['/', '\\', '\0']);
+    let is_plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))
+        && !name.contains(['/', '\\', '\0']);
     let shard = name.to_owned();
     if !is_plain {
         return Err(Broken::Index(IndexFault::Outside { shard }));
@@ -175,10 +142,7 @@ fn open_shard(folder: &Path, name: &str) -> Result<Shard, Broken> {
 
 /// The entries of the wanted tensors; the first name that is not there is the error.
 fn take_wanted(header: Header, wanted: &[&str], shard: usize) -> Result<Vec<TensorEntry>, String> {
-    let Header {
-        mut tensors,
-        by_name,
-    } = header;
+    let Header { mut tensors, by_name } = header;
     let mut is_wanted = vec![false; tensors.len()];
     for &name in wanted {
         let place = by_name.binary_search_by(|&index| tensors[index].name.as_str().cmp(name));
@@ -190,9 +154,6 @@ fn take_wanted(header: Header, wanted: &[&str], shard: usize) -> Result<Vec<Tens
     for entry in &mut tensors {
         entry.shard = shard;
     }
-    let wanted = tensors
-        .into_iter()
-        .zip(is_wanted)
-        .filter(|&(_, wanted)| wanted);
+    let wanted = tensors.into_iter().zip(is_wanted).filter(|&(_, wanted)| wanted);
     Ok(wanted.map(|(entry, _)| entry).collect())
 }

@@ -55,11 +55,8 @@ impl Directory {
         let tensor_count = reader.number::<u64>(|| Place::Header)?;
         let key_count = reader.number::<u64>(|| Place::Header)?;
         let key_count = bounded(Counted::Keys, key_count, reader.left() / KEY_BYTES_MIN)?;
-        let tensor_count = bounded(
-            Counted::Tensors,
-            tensor_count,
-            reader.left() / TENSOR_BYTES_MIN,
-        )?;
+        let tensor_count =
+            bounded(Counted::Tensors, tensor_count, reader.left() / TENSOR_BYTES_MIN)?;
         let metadata = read_metadata(&mut reader, key_count)?;
         let alignment = read_alignment(&metadata)?;
         refuse_split(&metadata)?;
@@ -76,13 +73,7 @@ impl Directory {
             tensors.push(entry);
         }
         let by_name = check_together(&tensors)?;
-        Ok(Self {
-            version,
-            metadata,
-            tensors,
-            alignment,
-            by_name,
-        })
+        Ok(Self { version, metadata, tensors, alignment, by_name })
     }
 }
 
@@ -91,9 +82,7 @@ fn read_version(file: &[u8], reader: &mut Reader<'_>) -> Result<u32, GgufFault> 
         Some(b"GGUF") => {}
         Some(b"FUGG") => return Err(GgufFault::ByteOrder),
         _ => {
-            return Err(GgufFault::NotGguf {
-                look: Look::at(file),
-            });
+            return Err(GgufFault::NotGguf { look: Look::at(file) });
         }
     }
     reader.at = 4;
@@ -115,11 +104,7 @@ fn bounded(what: Counted, count: u64, room: usize) -> Result<usize, GgufFault> {
     let limit = room.min(most);
     match usize::try_from(count) {
         Ok(count) if count <= limit => Ok(count),
-        _ => Err(GgufFault::TooMany {
-            what,
-            count,
-            limit: limit as u64,
-        }),
+        _ => Err(GgufFault::TooMany { what, count, limit: limit as u64 }),
     }
 }
 
@@ -139,13 +124,8 @@ fn read_alignment(metadata: &Metadata) -> Result<u32, GgufFault> {
         Some(&Value::U32(alignment)) if alignment.is_power_of_two() => Ok(alignment),
         Some(&Value::U32(alignment)) => Err(GgufFault::Alignment { alignment }),
         Some(other) => {
-            let what = ValueFault::NotU32 {
-                found: other.value_type(),
-            };
-            Err(GgufFault::Value {
-                key: key.to_owned(),
-                what,
-            })
+            let what = ValueFault::NotU32 { found: other.value_type() };
+            Err(GgufFault::Value { key: key.to_owned(), what })
         }
     }
 }
@@ -165,11 +145,7 @@ fn read_tensor(reader: &mut Reader<'_>, number: u64) -> Result<(TensorEntry, u64
     let fault = |kind: TensorFaultKind| GgufFault::from(kind.of(name));
     let count = reader.number::<u32>(here)? as usize;
     if !(1..=DIMENSIONS_MAX).contains(&count) {
-        return Err(fault(TensorFaultKind::Dimensions {
-            count,
-            least: 1,
-            most: DIMENSIONS_MAX,
-        }));
+        return Err(fault(TensorFaultKind::Dimensions { count, least: 1, most: DIMENSIONS_MAX }));
     }
     let mut declared = Vec::with_capacity(count);
     for _ in 0..count {
@@ -186,14 +162,7 @@ fn read_tensor(reader: &mut Reader<'_>, number: u64) -> Result<(TensorEntry, u64
     let shape: Result<Vec<usize>, _> = declared.iter().map(|&size| usize::try_from(size)).collect();
     let shape = shape.map_err(|_| fault(TensorFaultKind::TooLarge { shape: declared }))?;
     let bytes = tensor_bytes(dtype, &shape).map_err(fault)?;
-    let entry = TensorEntry {
-        name: name.to_owned(),
-        dtype,
-        shape,
-        offset: 0,
-        bytes,
-        shard: 0,
-    };
+    let entry = TensorEntry { name: name.to_owned(), dtype, shape, offset: 0, bytes, shard: 0 };
     Ok((entry, offset))
 }
 

@@ -36,11 +36,7 @@ pub enum TensorFaultKind {
     #[error("is listed twice")]
     Duplicate,
     #[error("has {count} dimensions, the limits are {least} and {most}")]
-    Dimensions {
-        count: usize,
-        least: usize,
-        most: usize,
-    },
+    Dimensions { count: usize, least: usize, most: usize },
     #[error("has a dimension of 0")]
     ZeroDimension,
     #[error("has the shape {shape:?}, whose size in bytes does not fit in 64 bits")]
@@ -50,11 +46,7 @@ pub enum TensorFaultKind {
     #[error("has the type `{}`, which is none of the known types", shown(.name))]
     UnknownTypeName { name: String },
     #[error("has rows of {columns} elements, not a multiple of the {block_len} of a {dtype} block")]
-    RaggedRow {
-        columns: usize,
-        block_len: usize,
-        dtype: DType,
-    },
+    RaggedRow { columns: usize, block_len: usize, dtype: DType },
     #[error("takes {needed} bytes by its shape and type, {declared} by its offsets")]
     Length { needed: usize, declared: usize },
     #[error("starts at {offset}, which is not a multiple of the alignment {alignment}")]
@@ -67,10 +59,7 @@ pub enum TensorFaultKind {
 
 impl TensorFaultKind {
     pub(crate) fn of(self, name: &str) -> TensorFault {
-        TensorFault {
-            name: name.to_owned(),
-            what: self,
-        }
+        TensorFault { name: name.to_owned(), what: self }
     }
 }
 
@@ -79,22 +68,14 @@ pub(crate) fn tensor_bytes(dtype: DType, shape: &[usize]) -> Result<usize, Tenso
     let columns = shape.last().copied().unwrap_or(1);
     let block_len = dtype.block_len();
     if !columns.is_multiple_of(block_len) {
-        return Err(TensorFaultKind::RaggedRow {
-            columns,
-            block_len,
-            dtype,
-        });
+        return Err(TensorFaultKind::RaggedRow { columns, block_len, dtype });
     }
-    let elements = shape
-        .iter()
-        .try_fold(1_usize, |product, &size| product.checked_mul(size));
+    let elements = shape.iter().try_fold(1_usize, |product, &size| product.checked_mul(size));
     // Also the bits must fit, so that no later product of elements and bytes can wrap.
     let bytes = elements.and_then(|n| n.checked_mul(8).and(dtype.bytes_of(n)));
-    bytes
-        .filter(|&bytes| isize::try_from(bytes).is_ok())
-        .ok_or_else(|| TensorFaultKind::TooLarge {
-            shape: shape.iter().map(|&size| size as u64).collect(),
-        })
+    bytes.filter(|&bytes| isize::try_from(bytes).is_ok()).ok_or_else(|| TensorFaultKind::TooLarge {
+        shape: shape.iter().map(|&size| size as u64).collect(),
+    })
 }
 
 /// Refuses two tensors of one name or on the same bytes; returns the entries' order by name.
@@ -132,11 +113,7 @@ pub(crate) fn shown(name: &str) -> Cow<'_, str> {
     if !is_long && !name.chars().any(char::is_control) {
         return Cow::Borrowed(name);
     }
-    let mut text: String = name
-        .chars()
-        .take(CHARS_MAX)
-        .flat_map(char::escape_debug)
-        .collect();
+    let mut text: String = name.chars().take(CHARS_MAX).flat_map(char::escape_debug).collect();
     if is_long {
         text.push('…');
     }

@@ -12,6 +12,7 @@ pub enum Look {
     GitLfsPointer,
     Json,
     Safetensors,
+    Gguf,
     Zip,
     Gzip,
     OldGgml,
@@ -25,16 +26,13 @@ impl Look {
     /// Looks at the first bytes of a file that is not of the wanted format.
     pub(crate) fn at(bytes: &[u8]) -> Self {
         let &[a, b, c, d, ..] = bytes else {
-            return if bytes.is_empty() {
-                Self::Empty
-            } else {
-                Self::Short(bytes.len())
-            };
+            return if bytes.is_empty() { Self::Empty } else { Self::Short(bytes.len()) };
         };
         let start = &bytes[..bytes.len().min(512)];
         let lower = start.trim_ascii_start().to_ascii_lowercase();
         let begins = |words: &[&str]| words.iter().any(|word| lower.starts_with(word.as_bytes()));
         match [a, b, c, d] {
+            [b'G', b'G', b'U', b'F'] => Self::Gguf,
             [b'P', b'K', 3, 4] => Self::Zip,
             [0x1f, 0x8b, ..] => Self::Gzip,
             // `ggml`, `ggmf`, `ggjt` and `ggla` as little-endian numbers, so backwards.
@@ -46,10 +44,7 @@ impl Look {
             _ if begins(&["{", "["]) => Self::Json,
             _ if start.get(8..10) == Some(b"{\"") => Self::Safetensors,
             _ if start.iter().all(|&byte| byte == 0) => Self::Zeros,
-            _ if start
-                .iter()
-                .all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) =>
-            {
+            _ if start.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) => {
                 Self::Text
             }
             unknown => Self::Unknown(unknown),
@@ -67,6 +62,7 @@ impl fmt::Display for Look {
             Self::GitLfsPointer => "it looks like a Git LFS pointer, not the file it points to",
             Self::Json => "it looks like JSON",
             Self::Safetensors => "it looks like a safetensors file, which is read with its folder",
+            Self::Gguf => "it looks like a GGUF file",
             Self::Zip => "it looks like a zip archive or a PyTorch checkpoint",
             Self::Gzip => "it looks like a gzip archive",
             Self::OldGgml => "it looks like a GGML file from before GGUF",

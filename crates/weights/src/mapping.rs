@@ -7,10 +7,7 @@
 //! rewritten bytes are seen as they then are. [`Mapping::is_unchanged`] notices both before the
 //! bytes are read, and readers that need more copy the bytes out and let the pages go.
 
-#![expect(
-    unsafe_code,
-    reason = "mapping a file and dropping its pages are unsafe calls"
-)]
+#![expect(unsafe_code, reason = "mapping a file and dropping its pages are unsafe calls")]
 
 use std::fs::File;
 use std::io;
@@ -33,10 +30,7 @@ impl Mapping {
     /// opening a pipe would wait for its writer.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         if !std::fs::metadata(path)?.is_file() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "not a regular file",
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -46,11 +40,7 @@ impl Mapping {
             // still change the file; the module's first comment says what follows from that.
             _ => Some(unsafe { Mmap::map(&file) }?),
         };
-        Ok(Self {
-            file,
-            map,
-            modified: metadata.modified().ok(),
-        })
+        Ok(Self { file, map, modified: metadata.modified().ok() })
     }
 
     /// The file's bytes, as many as there were at opening.

@@ -39,17 +39,13 @@ impl Metadata {
 
     /// All pairs, in the file's order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
-        self.entries
-            .iter()
-            .map(|(key, value)| (key.as_str(), value))
+        self.entries.iter().map(|(key, value)| (key.as_str(), value))
     }
 
     /// The value of `key`, of whatever type.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&Value> {
-        let place = self
-            .by_key
-            .binary_search_by(|&index| self.entries[index].0.as_str().cmp(key));
+        let place = self.by_key.binary_search_by(|&index| self.entries[index].0.as_str().cmp(key));
         place.ok().map(|place| &self.entries[self.by_key[place]].1)
     }
 
@@ -140,9 +136,7 @@ impl Metadata {
                     let integer = other.element(index).as_ref().and_then(Value::as_integer);
                     in_u32(key, integer.ok_or_else(|| self.wrong_type(key, wanted))?)
                 });
-                elements
-                    .collect::<Result<Vec<u32>, _>>()
-                    .map(|list| Some(Cow::Owned(list)))
+                elements.collect::<Result<Vec<u32>, _>>().map(|list| Some(Cow::Owned(list)))
             }
         }
     }
@@ -155,21 +149,13 @@ impl Metadata {
     ) -> Result<Option<T>, WeightsError> {
         match self.value(key) {
             None => Ok(None),
-            Some(value) => get(value)
-                .map(Some)
-                .ok_or_else(|| self.wrong_type(key, wanted)),
+            Some(value) => get(value).map(Some).ok_or_else(|| self.wrong_type(key, wanted)),
         }
     }
 
     fn wrong_type(&self, key: &str, wanted: &'static str) -> WeightsError {
-        let value = self
-            .value(key)
-            .expect("the type of a key that is there is asked for");
-        WeightsError::KeyType {
-            key: key.to_owned(),
-            wanted,
-            found: value.value_type(),
-        }
+        let value = self.value(key).expect("the type of a key that is there is asked for");
+        WeightsError::KeyType { key: key.to_owned(), wanted, found: value.value_type() }
     }
 }
 

@@ -35,18 +35,9 @@ pub enum ValuesError {
     #[error("the type {dtype} is not read, only listed")]
     Unreadable { dtype: DType },
     #[error("{bytes} bytes are not a whole number of {dtype} blocks of {block_bytes}")]
-    PartBlock {
-        dtype: DType,
-        bytes: usize,
-        block_bytes: usize,
-    },
+    PartBlock { dtype: DType, bytes: usize, block_bytes: usize },
     #[error("{bytes} bytes of {dtype} hold {held} values, {wanted} are wanted")]
-    Count {
-        dtype: DType,
-        bytes: usize,
-        held: usize,
-        wanted: usize,
-    },
+    Count { dtype: DType, bytes: usize, held: usize, wanted: usize },
     #[error("the type is {found}, wanted {wanted}")]
     OtherType { wanted: DType, found: DType },
 }
@@ -63,12 +54,7 @@ pub trait Block: bytemuck::Pod {
 
 /// The bytes as blocks of one format, without a copy.
 pub fn blocks<B: Block>(bytes: &[u8]) -> Result<&[B], ValuesError> {
-    const {
-        assert!(
-            align_of::<B>() == 1,
-            "blocks are taken of bytes at any address"
-        )
-    };
+    const { assert!(align_of::<B>() == 1, "blocks are taken of bytes at any address") };
     bytemuck::try_cast_slice(bytes).map_err(|_| ValuesError::PartBlock {
         dtype: B::DTYPE,
         bytes: bytes.len(),
@@ -102,12 +88,7 @@ fn dequantize_blocks<B: Block>(bytes: &[u8], out: &mut [f32]) -> Result<(), Valu
     let blocks = blocks::<B>(bytes)?;
     let (held, wanted) = (blocks.len() * B::LEN, out.len());
     if held != wanted {
-        return Err(ValuesError::Count {
-            dtype: B::DTYPE,
-            bytes: bytes.len(),
-            held,
-            wanted,
-        });
+        return Err(ValuesError::Count { dtype: B::DTYPE, bytes: bytes.len(), held, wanted });
     }
     for (block, out) in blocks.iter().zip(out.chunks_exact_mut(B::LEN)) {
         block.dequantize(out);

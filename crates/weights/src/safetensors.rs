@@ -31,10 +31,7 @@ pub enum SafetensorsFault {
         "the file is cut short: it ends at byte {file_bytes}, inside its header of \
          {header_bytes} bytes"
     )]
-    Truncated {
-        header_bytes: u64,
-        file_bytes: usize,
-    },
+    Truncated { header_bytes: u64, file_bytes: usize },
     #[error("in its header, {fault}")]
     Header { fault: JsonFault },
     #[error("it holds {count} tensors, the limit is {limit}")]
@@ -56,38 +53,26 @@ impl Header {
     /// tensor it lists lies inside them, apart from all others.
     pub fn parse(file: &[u8]) -> Result<Self, SafetensorsFault> {
         let Some((length, rest)) = file.split_first_chunk::<8>() else {
-            return Err(SafetensorsFault::NotSafetensors {
-                look: Look::at(file),
-            });
+            return Err(SafetensorsFault::NotSafetensors { look: Look::at(file) });
         };
         let header_bytes = u64::from_le_bytes(*length);
         if header_bytes > HEADER_BYTES_MAX {
             let look = Look::at(file);
             return Err(match look {
-                Look::Unknown(_) => SafetensorsFault::HeaderTooLong {
-                    header_bytes,
-                    limit: HEADER_BYTES_MAX,
-                },
+                Look::Unknown(_) => {
+                    SafetensorsFault::HeaderTooLong { header_bytes, limit: HEADER_BYTES_MAX }
+                }
                 look => SafetensorsFault::NotSafetensors { look },
             });
         }
-        let end = usize::try_from(header_bytes)
-            .ok()
-            .filter(|&end| end <= rest.len());
+        let end = usize::try_from(header_bytes).ok().filter(|&end| end <= rest.len());
         let Some(end) = end else {
-            return Err(SafetensorsFault::Truncated {
-                header_bytes,
-                file_bytes: file.len(),
-            });
+            return Err(SafetensorsFault::Truncated { header_bytes, file_bytes: file.len() });
         };
-        let listed = json::tensors(&rest[..end]).map_err(|error| SafetensorsFault::Header {
-            fault: error.into(),
-        })?;
+        let listed = json::tensors(&rest[..end])
+            .map_err(|error| SafetensorsFault::Header { fault: error.into() })?;
         if listed.len() > TENSORS_MAX {
-            return Err(SafetensorsFault::TooMany {
-                count: listed.len(),
-                limit: TENSORS_MAX,
-            });
+            return Err(SafetensorsFault::TooMany { count: listed.len(), limit: TENSORS_MAX });
         }
         let mut tensors = Vec::with_capacity(listed.len());
         for (name, entry) in listed {
@@ -107,55 +92,28 @@ fn place(
     data_start: usize,
     file_bytes: usize,
 ) -> Result<TensorEntry, TensorFaultKind> {
-    let Listed {
-        dtype,
-        shape: declared,
-        dimensions,
-        offsets: [start, end],
-    } = listed;
-    let dtype = DType::from_safetensors(dtype).ok_or_else(|| TensorFaultKind::UnknownTypeName {
-        name: dtype.clone(),
-    })?;
+    let Listed { dtype, shape: declared, dimensions, offsets: [start, end] } = listed;
+    let dtype = DType::from_safetensors(dtype)
+        .ok_or_else(|| TensorFaultKind::UnknownTypeName { name: dtype.clone() })?;
     if *dimensions > DIMENSIONS_MAX {
         let (count, least, most) = (*dimensions, 0, DIMENSIONS_MAX);
         return Err(TensorFaultKind::Dimensions { count, least, most });
     }
     let shape: Result<Vec<usize>, _> = declared.iter().map(|&size| usize::try_from(size)).collect();
-    let shape = shape.map_err(|_| TensorFaultKind::TooLarge {
-        shape: declared.clone(),
-    })?;
+    let shape = shape.map_err(|_| TensorFaultKind::TooLarge { shape: declared.clone() })?;
     let needed = tensor_bytes(dtype, &shape)?;
     let end_in_file = data_start as u128 + u128::from(*end);
     if end_in_file > file_bytes as u128 {
-        return Err(TensorFaultKind::Outside {
-            end: end_in_file,
-            file_bytes,
-        });
+        return Err(TensorFaultKind::Outside { end: end_in_file, file_bytes });
     }
     let inside = "an offset before the end of the file fits";
-    let (start, end) = (
-        usize::try_from(*start),
-        usize::try_from(*end).expect(inside),
-    );
-    match start
-        .ok()
-        .and_then(|start| Some((start, end.checked_sub(start)?)))
-    {
+    let (start, end) = (usize::try_from(*start), usize::try_from(*end).expect(inside));
+    match start.ok().and_then(|start| Some((start, end.checked_sub(start)?))) {
         Some((start, bytes)) if bytes == needed => {
             let offset = data_start + start;
-            Ok(TensorEntry {
-                name: String::new(),
-                dtype,
-                shape,
-                offset,
-                bytes,
-                shard: 0,
-            })
+            Ok(TensorEntry { name: String::new(), dtype, shape, offset, bytes, shard: 0 })
         }
         Some((_, declared)) => Err(TensorFaultKind::Length { needed, declared }),
-        None => Err(TensorFaultKind::Length {
-            needed,
-            declared: 0,
-        }),
+        None => Err(TensorFaultKind::Length { needed, declared: 0 }),
     }
 }

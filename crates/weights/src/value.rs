@@ -52,11 +52,7 @@ impl Strings {
     /// Room for `count` strings of `bytes` bytes together.
     pub(crate) fn with_capacity(count: usize, bytes: usize) -> Self {
         let (text, ends) = (String::with_capacity(bytes), Vec::with_capacity(count));
-        Self {
-            text,
-            ends,
-            separate: OnceLock::new(),
-        }
+        Self { text, ends, separate: OnceLock::new() }
     }
 
     pub(crate) fn push(&mut self, string: &str) {
@@ -86,8 +82,7 @@ impl Strings {
 
     /// The same as separate strings, made at the first call.
     pub(crate) fn as_slice(&self) -> &[String] {
-        self.separate
-            .get_or_init(|| self.iter().map(str::to_owned).collect())
+        self.separate.get_or_init(|| self.iter().map(str::to_owned).collect())
     }
 }
 
@@ -192,16 +187,10 @@ impl Value {
             Self::Bool(_) => "bool",
             Self::String(_) => "string",
             Self::Array(array) => {
-                return ValueType {
-                    element: array.element_type(),
-                    is_array: true,
-                };
+                return ValueType { element: array.element_type(), is_array: true };
             }
         };
-        ValueType {
-            element,
-            is_array: false,
-        }
+        ValueType { element, is_array: false }
     }
 
     /// The value as an integer, whatever the width it was stored in.

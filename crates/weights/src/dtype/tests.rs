@@ -20,10 +20,7 @@ fn every_type_is_found_again_by_its_number() {
     for id in 0..=64 {
         if let Some(dtype) = DType::from_ggml(id) {
             assert_eq!(dtype.row().ggml, Some(id), "{dtype}");
-            assert_eq!(
-                dtype.bytes_of(dtype.block_len() * 3),
-                Some(dtype.block_bytes() * 3)
-            );
+            assert_eq!(dtype.bytes_of(dtype.block_len() * 3), Some(dtype.block_bytes() * 3));
         }
     }
 }

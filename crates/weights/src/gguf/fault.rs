@@ -18,18 +18,9 @@ pub enum GgufFault {
         "the file is cut short: it ends at byte {file_bytes}, inside {place}, \
          which needs {needed} bytes from byte {at}"
     )]
-    Truncated {
-        place: Place,
-        at: usize,
-        needed: u64,
-        file_bytes: usize,
-    },
+    Truncated { place: Place, at: usize, needed: u64, file_bytes: usize },
     #[error("{count} {what} are declared, the limit is {limit}")]
-    TooMany {
-        what: Counted,
-        count: u64,
-        limit: u64,
-    },
+    TooMany { what: Counted, count: u64, limit: u64 },
     #[error("{place} is not UTF-8 text")]
     NotText { place: Place },
     #[error("metadata key `{}` stands twice", shown(.key))]

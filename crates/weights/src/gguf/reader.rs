@@ -119,19 +119,13 @@ impl<'a> Reader<'a> {
             7 => {
                 let bytes = self.numbers::<u8>(key, count)?;
                 Array::Bool(
-                    bytes
-                        .into_iter()
-                        .map(|byte| truth(key, byte))
-                        .collect::<Result<_, _>>()?,
+                    bytes.into_iter().map(|byte| truth(key, byte)).collect::<Result<_, _>>()?,
                 )
             }
             8 => Array::Strings(Box::new(self.strings(key, count)?)),
             9 => {
                 let what = ValueFault::NestedArray;
-                return Err(GgufFault::Value {
-                    key: key.to_owned(),
-                    what,
-                });
+                return Err(GgufFault::Value { key: key.to_owned(), what });
             }
             10 => Array::U64(self.numbers(key, count)?),
             11 => Array::I64(self.numbers(key, count)?),
@@ -172,16 +166,10 @@ fn truth(key: &str, byte: u8) -> Result<bool, GgufFault> {
     match byte {
         0 => Ok(false),
         1 => Ok(true),
-        _ => Err(GgufFault::Value {
-            key: key.to_owned(),
-            what: ValueFault::NotBool { byte },
-        }),
+        _ => Err(GgufFault::Value { key: key.to_owned(), what: ValueFault::NotBool { byte } }),
     }
 }
 
 fn unknown_type(key: &str, id: u32) -> GgufFault {
-    GgufFault::Value {
-        key: key.to_owned(),
-        what: ValueFault::UnknownType { id },
-    }
+    GgufFault::Value { key: key.to_owned(), what: ValueFault::UnknownType { id } }
 }

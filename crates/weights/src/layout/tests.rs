@@ -43,14 +43,7 @@ fn sizes_that_do_not_fit_are_refused() {
 
 fn entry(name: &str, offset: usize, bytes: usize, shard: usize) -> TensorEntry {
     let (name, shape) = (name.to_owned(), vec![bytes]);
-    TensorEntry {
-        name,
-        dtype: DType::U8,
-        shape,
-        offset,
-        bytes,
-        shard,
-    }
+    TensorEntry { name, dtype: DType::U8, shape, offset, bytes, shard }
 }
 
 /// What is said of tensors that lie so.
@@ -65,16 +58,10 @@ fn check_layout(entries: &[TensorEntry], want: &str) {
 #[test]
 fn tensors_may_touch_but_not_overlap() {
     check_layout(&[entry("b", 0, 8, 0), entry("a", 8, 4, 0)], "[1, 0]");
-    check_layout(
-        &[entry("b", 0, 9, 0), entry("a", 8, 4, 0)],
-        "tensor `a` overlaps tensor `b`",
-    );
+    check_layout(&[entry("b", 0, 9, 0), entry("a", 8, 4, 0)], "tensor `a` overlaps tensor `b`");
     check_layout(&[entry("b", 0, 9, 0), entry("a", 8, 4, 1)], "[1, 0]");
     check_layout(&[entry("b", 0, 9, 0), entry("a", 8, 0, 0)], "[1, 0]");
-    check_layout(
-        &[entry("b", 0, 9, 0), entry("b", 9, 1, 1)],
-        "tensor `b` is listed twice",
-    );
+    check_layout(&[entry("b", 0, 9, 0), entry("b", 9, 1, 1)], "tensor `b` is listed twice");
 }
 
 #[test]

@@ -23,22 +23,10 @@ fn the_sentence_says_what_a_file_looks_like() {
         b"\x40\0\0\0\0\0\0\0{\"__metadata__\":",
         "it looks like a safetensors file, which is read with its folder",
     );
-    check(
-        b"PK\x03\x04\0\0",
-        "it looks like a zip archive or a PyTorch checkpoint",
-    );
+    check(b"PK\x03\x04\0\0", "it looks like a zip archive or a PyTorch checkpoint");
     check(b"\x1f\x8b\x08\0", "it looks like a gzip archive");
-    check(
-        b"tjgg\x03\0\0\0",
-        "it looks like a GGML file from before GGUF",
-    );
-    check(
-        &[0; 64],
-        "it starts with zeros, as an unfinished download does",
-    );
+    check(b"tjgg\x03\0\0\0", "it looks like a GGML file from before GGUF");
+    check(&[0; 64], "it starts with zeros, as an unfinished download does");
     check(b"404: Not Found", "it looks like plain text");
-    check(
-        b"\x01\xffG\n\0\0",
-        "it starts with the bytes \\x01\\xffG\\n",
-    );
+    check(b"\x01\xffG\n\0\0", "it starts with the bytes \\x01\\xffG\\n");
 }

@@ -43,12 +43,7 @@ fn a_file_cut_short_after_opening_is_noticed_before_it_is_read() {
     fs::write(&path, vec![7; 20_000]).unwrap();
     let mapping = Mapping::open(&path).unwrap();
     assert!(mapping.is_unchanged().unwrap());
-    fs::OpenOptions::new()
-        .write(true)
-        .open(&path)
-        .unwrap()
-        .set_len(100)
-        .unwrap();
+    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(100).unwrap();
     assert!(!mapping.is_unchanged().unwrap());
     assert_eq!(mapping.bytes().len(), 20_000);
 }

@@ -59,36 +59,21 @@ fn integers_of_any_width_are_read_where_they_fit() {
             ("u16", "65535"),
             ("u32", "4294967295"),
             ("i64", "7"),
-            (
-                "i8",
-                "metadata key `i8` must be 0 to 4294967295, the file has -1",
-            ),
+            ("i8", "metadata key `i8` must be 0 to 4294967295, the file has -1"),
             (
                 "u64",
                 "metadata key `u64` must be 0 to 4294967295, the file has 18446744073709551615",
             ),
-            (
-                "f32",
-                "metadata key `f32` must be an integer, the file has f32",
-            ),
-            (
-                "bool",
-                "metadata key `bool` must be an integer, the file has bool",
-            ),
-            (
-                "u32s",
-                "metadata key `u32s` must be an integer, the file has array of u32",
-            ),
+            ("f32", "metadata key `f32` must be an integer, the file has f32"),
+            ("bool", "metadata key `bool` must be an integer, the file has bool"),
+            ("u32s", "metadata key `u32s` must be an integer, the file has array of u32"),
         ],
     );
     check(
         |metadata, key| said(metadata.u64(key)),
         &[
             ("u64", "18446744073709551615"),
-            (
-                "i16",
-                "metadata key `i16` must be 0 to 18446744073709551615, the file has -2",
-            ),
+            ("i16", "metadata key `i16` must be 0 to 18446744073709551615, the file has -2"),
         ],
     );
 }
@@ -106,19 +91,13 @@ fn floats_truths_and_strings_are_read_by_their_type() {
     );
     check(
         |metadata, key| said(metadata.bool(key)),
-        &[
-            ("bool", "true"),
-            ("u8", "metadata key `u8` must be bool, the file has u8"),
-        ],
+        &[("bool", "true"), ("u8", "metadata key `u8` must be bool, the file has u8")],
     );
     check(
         |metadata, key| said(metadata.string(key)),
         &[
             ("string", "\"word\""),
-            (
-                "strings",
-                "metadata key `strings` must be string, the file has array of string",
-            ),
+            ("strings", "metadata key `strings` must be string, the file has array of string"),
         ],
     );
 }
@@ -130,38 +109,23 @@ fn lists_are_read_by_their_element_type() {
         &[
             ("strings", "[\"ab\", \"\", \"wörd\"]"),
             ("absent", "none"),
-            (
-                "u8s",
-                "metadata key `u8s` must be array of string, the file has array of u8",
-            ),
-            (
-                "string",
-                "metadata key `string` must be array of string, the file has string",
-            ),
+            ("u8s", "metadata key `u8s` must be array of string, the file has array of u8"),
+            ("string", "metadata key `string` must be array of string, the file has string"),
         ],
     );
     check(
         |metadata, key| said(metadata.f32s(key)),
         &[
             ("f32s", "[1.0, -2.5]"),
-            (
-                "u8s",
-                "metadata key `u8s` must be array of f32, the file has array of u8",
-            ),
+            ("u8s", "metadata key `u8s` must be array of f32, the file has array of u8"),
         ],
     );
     check(
         |metadata, key| said(metadata.i32s(key)),
         &[
             ("i32s", "[1, 2]"),
-            (
-                "u8s",
-                "metadata key `u8s` must be array of i32, the file has array of u8",
-            ),
-            (
-                "u32s",
-                "metadata key `u32s` must be array of i32, the file has array of u32",
-            ),
+            ("u8s", "metadata key `u8s` must be array of i32, the file has array of u8"),
+            ("u32s", "metadata key `u32s` must be array of i32, the file has array of u32"),
         ],
     );
     check(
@@ -170,22 +134,10 @@ fn lists_are_read_by_their_element_type() {
             ("u32s", "[3, 4]"),
             ("i32s", "[1, 2]"),
             ("u8s", "[5, 6]"),
-            (
-                "negative",
-                "metadata key `negative` must be 0 to 4294967295, the file has -6",
-            ),
-            (
-                "f32s",
-                "metadata key `f32s` must be array of integers, the file has array of f32",
-            ),
-            (
-                "bools",
-                "metadata key `bools` must be array of integers, the file has array of bool",
-            ),
-            (
-                "u32",
-                "metadata key `u32` must be array of integers, the file has u32",
-            ),
+            ("negative", "metadata key `negative` must be 0 to 4294967295, the file has -6"),
+            ("f32s", "metadata key `f32s` must be array of integers, the file has array of f32"),
+            ("bools", "metadata key `bools` must be array of integers, the file has array of bool"),
+            ("u32", "metadata key `u32` must be array of integers, the file has u32"),
         ],
     );
 }
@@ -194,17 +146,12 @@ fn lists_are_read_by_their_element_type() {
 fn pairs_keep_the_order_of_the_file() {
     let metadata = metadata();
     let keys: Vec<&str> = metadata.iter().map(|(key, _)| key).collect();
-    assert_eq!(
-        (keys[0], keys[18], keys.len()),
-        ("u8", "bools", metadata.len())
-    );
+    assert_eq!((keys[0], keys[18], keys.len()), ("u8", "bools", metadata.len()));
     assert!(!metadata.is_empty() && Metadata::default().is_empty());
 }
 
 #[test]
 fn a_key_that_stands_twice_is_the_error() {
-    let twice = ["b", "a", "b"]
-        .map(|key| (key.to_owned(), Value::U8(0)))
-        .to_vec();
+    let twice = ["b", "a", "b"].map(|key| (key.to_owned(), Value::U8(0))).to_vec();
     assert_eq!(Metadata::from_entries(twice), Err("b".to_owned()));
 }

@@ -5,17 +5,13 @@ use serde_json::Value;
 use super::{ValuesError, dequantize};
 use crate::DType;
 
-const BLOCKS: &str = include_str!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../testdata/gguf_quant/dequantize.json"
-));
+const BLOCKS: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf_quant/dequantize.json"));
 
 fn bytes_of(hex: &Value) -> Vec<u8> {
     let hex = hex.as_str().unwrap();
     let digits = (0..hex.len()).step_by(2);
-    digits
-        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
-        .collect()
+    digits.map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
 #[test]
@@ -29,20 +25,12 @@ fn every_block_has_the_bits_of_the_reference() {
         assert_eq!(dtype.name(), name);
         let blocks = reference["blocks"].as_array().unwrap();
         assert_eq!(blocks.len(), 4, "{name}");
-        let raw: Vec<u8> = blocks
-            .iter()
-            .flat_map(|block| bytes_of(&block["raw"]))
-            .collect();
-        let want: Vec<u8> = blocks
-            .iter()
-            .flat_map(|block| bytes_of(&block["f32_le_hex"]))
-            .collect();
+        let raw: Vec<u8> = blocks.iter().flat_map(|block| bytes_of(&block["raw"])).collect();
+        let want: Vec<u8> =
+            blocks.iter().flat_map(|block| bytes_of(&block["f32_le_hex"])).collect();
         let mut values = vec![0.0_f32; want.len() / 4];
         dequantize(dtype, &raw, &mut values).unwrap();
-        let got: Vec<u8> = values
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect();
+        let got: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         assert!(got == want, "{name} differs: {values:?}");
     }
 }
@@ -55,15 +43,9 @@ fn singles_and_bytes_are_read_as_they_are() {
         .flat_map(|value| value.to_le_bytes())
         .collect();
     dequantize(DType::F32, &singles, &mut values).unwrap();
-    assert_eq!(
-        values.map(f32::to_bits),
-        [0x3fc0_0000, 0x8000_0000, 0x0020_0000]
-    );
+    assert_eq!(values.map(f32::to_bits), [0x3fc0_0000, 0x8000_0000, 0x0020_0000]);
     dequantize(DType::U8, &[0, 7, 255], &mut values).unwrap();
-    assert_eq!(
-        values.map(f32::to_bits),
-        [0.0_f32, 7.0, 255.0].map(f32::to_bits)
-    );
+    assert_eq!(values.map(f32::to_bits), [0.0_f32, 7.0, 255.0].map(f32::to_bits));
 }
 
 /// What is said of `bytes` zero bytes read into `wanted` places.
@@ -75,49 +57,18 @@ fn check_refused(dtype: DType, bytes: usize, wanted: usize, want: &str) {
 
 #[test]
 fn what_is_not_whole_blocks_is_refused() {
-    check_refused(
-        DType::Q4_0,
-        17,
-        32,
-        "17 bytes are not a whole number of Q4_0 blocks of 18",
-    );
-    check_refused(
-        DType::F32,
-        6,
-        2,
-        "6 bytes are not a whole number of F32 blocks of 4",
-    );
-    check_refused(
-        DType::Q6_K,
-        420,
-        256,
-        "420 bytes of Q6_K hold 512 values, 256 are wanted",
-    );
-    check_refused(
-        DType::Q8_0,
-        0,
-        32,
-        "0 bytes of Q8_0 hold 0 values, 32 are wanted",
-    );
+    check_refused(DType::Q4_0, 17, 32, "17 bytes are not a whole number of Q4_0 blocks of 18");
+    check_refused(DType::F32, 6, 2, "6 bytes are not a whole number of F32 blocks of 4");
+    check_refused(DType::Q6_K, 420, 256, "420 bytes of Q6_K hold 512 values, 256 are wanted");
+    check_refused(DType::Q8_0, 0, 32, "0 bytes of Q8_0 hold 0 values, 32 are wanted");
 }
 
 #[test]
 fn listed_types_are_refused_by_name() {
-    for (id, name) in [
-        (20, "IQ4_NL"),
-        (39, "MXFP4"),
-        (15, "Q8_K"),
-        (26, "I32"),
-        (28, "F64"),
-    ] {
+    for (id, name) in [(20, "IQ4_NL"), (39, "MXFP4"), (15, "Q8_K"), (26, "I32"), (28, "F64")] {
         let dtype = DType::from_ggml(id).unwrap();
         let refused = dequantize(dtype, &[], &mut []);
         assert_eq!(refused, Err(ValuesError::Unreadable { dtype }));
-        check_refused(
-            dtype,
-            0,
-            0,
-            &format!("the type {name} is not read, only listed"),
-        );
+        check_refused(dtype, 0, 0, &format!("the type {name} is not read, only listed"));
     }
 }

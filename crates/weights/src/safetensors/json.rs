@@ -106,9 +106,7 @@ impl<'de> Deserialize<'de> for Index {
                         _ => drop(map.next_value::<IgnoredAny>()?),
                     }
                 }
-                found
-                    .map(Index)
-                    .ok_or_else(|| A::Error::missing_field("weight_map"))
+                found.map(Index).ok_or_else(|| A::Error::missing_field("weight_map"))
             }
         }
         from.deserialize_map(Visit)
@@ -179,10 +177,7 @@ impl<'de> Visitor<'de> for SizesVisit {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Sizes, A::Error> {
-        let mut sizes = Sizes {
-            kept: Vec::new(),
-            count: 0,
-        };
+        let mut sizes = Sizes { kept: Vec::new(), count: 0 };
         while let Some(size) = list.next_element::<u64>()? {
             sizes.count += 1;
             if sizes.count <= SIZES_KEPT {

@@ -17,15 +17,8 @@ fn by_definition(bits: u16) -> f64 {
 #[test]
 fn every_half_has_its_value() {
     for bits in 0..=u16::MAX {
-        let (got, want) = (
-            f64::from(Half::from_bits(bits).to_f32()),
-            by_definition(bits),
-        );
-        let same = if want.is_nan() {
-            got.is_nan()
-        } else {
-            got.to_bits() == want.to_bits()
-        };
+        let (got, want) = (f64::from(Half::from_bits(bits).to_f32()), by_definition(bits));
+        let same = if want.is_nan() { got.is_nan() } else { got.to_bits() == want.to_bits() };
         assert!(same, "{bits:#06x}: {got} is not {want}");
         assert_eq!(Half::from_bits(bits).to_bits(), bits);
     }

@@ -15,11 +15,7 @@ fn pack(scales: [u8; 8], mins: [u8; 8]) -> KScales {
 
 fn check(scales: [u8; 8], mins: [u8; 8]) {
     let packed = pack(scales, mins);
-    assert_eq!(
-        (packed.scales(), packed.mins()),
-        (scales, mins),
-        "{packed:?}"
-    );
+    assert_eq!((packed.scales(), packed.mins()), (scales, mins), "{packed:?}");
 }
 
 #[test]
@@ -40,12 +36,7 @@ fn all_bits_of_the_twelve_bytes_are_used_once() {
         let mut bytes = [0_u8; 12];
         bytes[bit / 8] = 1 << (bit % 8);
         let packed = KScales(bytes);
-        let ones: u32 = packed
-            .scales()
-            .iter()
-            .chain(&packed.mins())
-            .map(|n| n.count_ones())
-            .sum();
+        let ones: u32 = packed.scales().iter().chain(&packed.mins()).map(|n| n.count_ones()).sum();
         assert_eq!(ones, 1, "bit {bit}");
         assert_eq!(pack(packed.scales(), packed.mins()), packed);
     }

@@ -22,10 +22,7 @@ fn each_scale_comes_back_from_each_place() {
             for rest in [-32, 31] {
                 let mut scales = [rest; 16];
                 scales[place] = scale;
-                let block = BlockQ3_K {
-                    scales: pack(scales),
-                    ..BlockQ3_K::zeroed()
-                };
+                let block = BlockQ3_K { scales: pack(scales), ..BlockQ3_K::zeroed() };
                 assert_eq!(block.scales(), scales);
             }
         }
@@ -34,22 +31,9 @@ fn each_scale_comes_back_from_each_place() {
 
 #[test]
 fn a_zero_in_the_mask_subtracts_four() {
-    let block = BlockQ3_K {
-        qs: [0b1110_0100; 64],
-        ..BlockQ3_K::zeroed()
-    };
+    let block = BlockQ3_K { qs: [0b1110_0100; 64], ..BlockQ3_K::zeroed() };
     let quants = block.quants();
-    assert_eq!(
-        (quants[0], quants[32], quants[64], quants[96]),
-        (-4, -3, -2, -1)
-    );
-    let quants = BlockQ3_K {
-        hmask: [0xff; 32],
-        ..block
-    }
-    .quants();
-    assert_eq!(
-        (quants[128], quants[160], quants[192], quants[224]),
-        (0, 1, 2, 3)
-    );
+    assert_eq!((quants[0], quants[32], quants[64], quants[96]), (-4, -3, -2, -1));
+    let quants = BlockQ3_K { hmask: [0xff; 32], ..block }.quants();
+    assert_eq!((quants[128], quants[160], quants[192], quants[224]), (0, 1, 2, 3));
 }
