@@ -14,6 +14,7 @@ mod like;
 mod limits;
 mod mask;
 mod noise;
+pub mod numpy;
 mod philox;
 mod policy;
 mod repeats;

@@ -25,6 +25,9 @@ impl Slot for Tokens<'_> {
     }
 
     fn write(&self) -> Value {
+        if self.value.is_empty() && !self.may_be_empty {
+            return Value::Null;
+        }
         json!(ids(self.value))
     }
 }
