@@ -117,14 +117,24 @@ pub const DEPENDENCIES_MAX: usize = 25;
 /// Every third-party package that a room names, and what it saves.
 pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("anyhow", "context on errors where the command line prints them"),
+    ("bytemuck", "casts between slices of plain numbers, with length and alignment checked"),
     ("clap", "arguments, their help and their refusals"),
     ("clap_complete", "completion scripts for five shells"),
+    ("half", "f16 and bf16 with their subnormals and rounding"),
     ("indicatif", "a progress bar that knows when it is not on a terminal"),
+    ("libm", "exp, ln and pow with the same bits on every system"),
+    ("memmap2", "the platform calls behind a read-only file mapping"),
+    ("minijinja", "a Jinja parser and interpreter, with fuel against hostile templates"),
+    ("minijinja-contrib", "Python's string, list and dict methods in templates"),
+    ("proptest", "generated cases that shrink, in tests"),
+    ("regex", "pre-tokenizer expressions in linear time"),
     ("serde", "structs to and from JSON and TOML"),
-    ("serde_json", "JSON, with the order of fields kept"),
+    ("serde_json", "JSON, with numbers read exactly"),
     ("sha2", "SHA-256 with the CPU's own instructions"),
     ("tempfile", "folders for tests that delete themselves"),
     ("thiserror", "typed errors without their boilerplate"),
+    ("tokenizers", "tokenizer.json: normalisers, pre-tokenizers, models, post-processors"),
+    ("toml", "policy files, with line numbers in errors"),
     ("zip", "wheels, with each member's checksum"),
 ];
 
