@@ -187,7 +187,7 @@ fn what_is_not_safetensors_is_told_by_its_looks() {
 
 /// What is said of a header that is not of the form, the place in the line left off.
 fn check_form(header: &str, want: &str) {
-    let fault = Header::parse(&safetensors(header, &[0; 8])).unwrap_err().to_string();
+    let fault = Header::parse(&safetensors(header, &[0; 8])).expect_err(header).to_string();
     let (sentence, place) = fault.split_once(" (line 1, column ").unwrap_or((&fault, ""));
     assert_eq!(sentence, format!("in its header, {want}"));
     assert!(place.ends_with(')'), "{fault}");
