@@ -1,1 +1,24 @@
 //! Logits for the scheduled tokens: one forward pass, an architecture is data.
+//!
+//! It knows no scheduler, no policy, no text and no clock.
+//! file → `Config` → re-laid weights → `forward` over spans of sequences → rows of logits.
+
+mod config;
+mod error;
+mod forward;
+mod gguf;
+mod hf;
+mod load;
+mod names;
+mod relay;
+mod rope;
+mod workspace;
+
+pub use config::{Activation, Config, LayerConfig, RopeConfig, Shape};
+pub use error::{ConfigError, ModelError};
+pub use forward::{Logits, Span};
+pub use load::{Model, Settings};
+pub use workspace::Workspace;
+
+#[cfg(test)]
+mod tests;

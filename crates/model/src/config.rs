@@ -1,0 +1,136 @@
+//! An architecture as data: every number and choice that the forward pass reads.
+
+use causeway_kv_cache::LayerShape;
+
+use crate::ConfigError;
+
+/// The sizes of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    pub vocab_size: usize,
+    pub hidden_dim: usize,
+    pub n_layers: usize,
+    pub n_heads: usize,
+    pub n_kv_heads: usize,
+    pub head_dim: usize,
+    pub ffn_dim: usize,
+    /// Positions the model was made for.
+    pub context_len: usize,
+}
+
+/// The gate's function in the feed-forward part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    Silu,
+    /// GELU in its tanh form.
+    Gelu,
+}
+
+/// Rotary position embedding (RoPE, Su et al. 2021); pairs are (i, i + d/2).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RopeConfig {
+    pub base: f32,
+    /// Positions are divided by this (linear scaling, 1 for none).
+    pub factor: f32,
+}
+
+/// What sets one layer apart from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayerConfig {
+    /// Positions a query reads, its own among them; `None` reads all.
+    pub window: Option<usize>,
+    /// Which of `Config::ropes` turns its queries and keys.
+    pub rope: usize,
+}
+
+/// Everything that distinguishes one model from another, but its weights.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The name the file gives its architecture.
+    pub architecture: String,
+    pub shape: Shape,
+    pub norm_eps: f32,
+    pub activation: Activation,
+    /// Embeddings are multiplied by this; 1 where the architecture has none.
+    pub embedding_scale: f32,
+    /// Queries are multiplied by this before they meet the keys.
+    pub attention_scale: f32,
+    pub ropes: Vec<RopeConfig>,
+    pub layers: Vec<LayerConfig>,
+    /// Added to every norm weight at load: 1 where the file stores `weight - 1`.
+    pub norm_offset: f32,
+    /// Rows of the query and key weights lie in interleaved pairs and are put back in order.
+    pub pairs_interleaved: bool,
+}
+
+/// Most layers, heads and so on that a model may declare; far above any published model.
+const LAYERS_MAX: usize = 1_024;
+const HEADS_MAX: usize = 1_024;
+const DIM_MAX: usize = 1 << 20;
+const CONTEXT_MAX: usize = 1 << 24;
+const WINDOW_MAX: usize = CONTEXT_MAX;
+
+impl Config {
+    /// Refuses sizes that no model has, and sizes that contradict each other.
+    ///
+    /// # Errors
+    /// `ConfigError` names the first size with its value and limit.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let Shape {
+            vocab_size,
+            hidden_dim,
+            n_layers,
+            n_heads,
+            n_kv_heads,
+            head_dim,
+            ffn_dim,
+            context_len,
+        } = self.shape;
+        for (name, value, most) in [
+            ("vocabulary size", vocab_size, 1 << 24),
+            ("hidden size", hidden_dim, DIM_MAX),
+            ("layer count", n_layers, LAYERS_MAX),
+            ("head count", n_heads, HEADS_MAX),
+            ("KV head count", n_kv_heads, HEADS_MAX),
+            ("head size", head_dim, 4_096),
+            ("feed-forward size", ffn_dim, DIM_MAX),
+            ("context length", context_len, CONTEXT_MAX),
+        ] {
+            if value == 0 || value > most {
+                return Err(ConfigError::Size { name, value, most });
+            }
+        }
+        if !n_heads.is_multiple_of(n_kv_heads) {
+            return Err(ConfigError::HeadGroups { n_heads, n_kv_heads });
+        }
+        if !head_dim.is_multiple_of(2) {
+            return Err(ConfigError::OddHead { head_dim });
+        }
+        for window in self.layers.iter().filter_map(|layer| layer.window) {
+            if window == 0 || window > WINDOW_MAX {
+                let name = "sliding window";
+                return Err(ConfigError::Size { name, value: window, most: WINDOW_MAX });
+            }
+        }
+        let mut numbers = vec![
+            ("norm epsilon", self.norm_eps),
+            ("embedding scale", self.embedding_scale),
+            ("attention scale", self.attention_scale),
+        ];
+        for rope in &self.ropes {
+            numbers.extend([("RoPE base", rope.base), ("RoPE factor", rope.factor)]);
+        }
+        match numbers.into_iter().find(|(_, value)| !(value.is_finite() && *value > 0.0)) {
+            Some((name, value)) => Err(ConfigError::Number { name, value }),
+            None => Ok(()),
+        }
+    }
+
+    /// What each layer keeps per position.
+    #[must_use]
+    pub fn layer_shapes(&self) -> Vec<LayerShape> {
+        let Shape { n_kv_heads, head_dim, .. } = self.shape;
+        let shape = |layer: &LayerConfig| LayerShape { n_kv_heads, head_dim, window: layer.window };
+        self.layers.iter().map(shape).collect()
+    }
+}

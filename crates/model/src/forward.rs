@@ -1,0 +1,307 @@
+//! One forward pass over spans of sequences, straight down the paper.
+
+use causeway_kernels::{HeadQueries, NonFinite, PackedMatrix};
+use causeway_kv_cache::Cache;
+use causeway_request::{RequestId, TokenId};
+
+use crate::load::{LayerWeights, Linear};
+use crate::{Activation, Model, ModelError, Workspace, rope};
+
+/// Query positions of one head group that one work item computes.
+const POSITIONS_PER_ITEM: usize = 8;
+/// Rows that one work item of an element-wise step takes.
+const ROWS_PER_ITEM: usize = 8;
+
+/// Consecutive tokens of one sequence, with room reserved in the cache.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Span<'a> {
+    pub request: RequestId,
+    /// Position of the first token.
+    pub first_position: usize,
+    pub tokens: &'a [TokenId],
+    /// How many of the last positions want logits.
+    pub logits_wanted: usize,
+}
+
+/// Rows of logits, in the order of the spans and of the positions in each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Logits {
+    vocab_size: usize,
+    values: Vec<f32>, // (rows, vocab_size)
+}
+
+impl Logits {
+    /// The rows, each `vocab_size` long.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
+        self.values.chunks_exact(self.vocab_size)
+    }
+}
+
+/// One row of the pass: whose token it is, and where it stands.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    request: RequestId,
+    position: usize,
+}
+
+impl Model {
+    /// Computes every span's tokens, writes their keys and values, and returns the logits that
+    /// are wanted. Rows do not influence each other but through the cache.
+    ///
+    /// # Errors
+    /// `ModelError` for a token or position out of range, or a number that is not finite.
+    ///
+    /// # Panics
+    /// If the cache has no room reserved for a span.
+    pub fn forward(
+        &self,
+        spans: &[Span<'_>],
+        cache: &mut Cache,
+        work: &mut Workspace,
+    ) -> Result<Logits, ModelError> {
+        let rows = self.rows(spans)?;
+        self.embed(spans, work)?;
+        for (index, layer) in self.layers.iter().enumerate() {
+            let not_finite = |source: NonFinite| {
+                let position = rows[source.row].position;
+                ModelError::NotFinite { layer: index, position, source }
+            };
+            self.attention(index, (&rows, spans), cache, work).map_err(not_finite)?;
+            self.feed_forward(layer, work).map_err(not_finite)?;
+        }
+        self.logits(spans, &rows, work)
+    }
+
+    fn rows(&self, spans: &[Span<'_>]) -> Result<Vec<Row>, ModelError> {
+        let mut rows = Vec::new();
+        for span in spans {
+            let end = span.first_position + span.tokens.len();
+            if end > self.context_len {
+                let (position, context_len) = (end - 1, self.context_len);
+                return Err(ModelError::Position { position, context_len });
+            }
+            let row = |position| Row { request: span.request, position };
+            rows.extend((span.first_position..end).map(row));
+        }
+        Ok(rows)
+    }
+
+    /// `x = embedding[token] * scale`, read from the file as it is stored.
+    fn embed(&self, spans: &[Span<'_>], work: &mut Workspace) -> Result<(), ModelError> {
+        let (hidden_dim, vocab_size) = (self.config.shape.hidden_dim, self.config.shape.vocab_size);
+        let embedding = self.file.tensor(&self.embedding);
+        let embedding = embedding.expect("invariant: checked when the model was loaded");
+        work.x.clear();
+        for &token in spans.iter().flat_map(|span| span.tokens) {
+            if token.index() >= vocab_size {
+                return Err(ModelError::Token { token: token.0, vocab_size });
+            }
+            let start = work.x.len();
+            work.x.resize(start + hidden_dim, 0.0);
+            embedding.dequantize_row(token.index(), &mut work.x[start..])?;
+        }
+        let scale = self.config.embedding_scale;
+        work.x.iter_mut().for_each(|x| *x *= scale);
+        Ok(())
+    }
+
+    /// `x += output(attend(q, k, v))` on the normed stream.
+    fn attention(
+        &self,
+        index: usize,
+        (rows, spans): (&[Row], &[Span<'_>]),
+        cache: &mut Cache,
+        work: &mut Workspace,
+    ) -> Result<(), NonFinite> {
+        let (layer, shape) = (&self.layers[index], &self.config.shape);
+        work.normed.clone_from(&work.x);
+        self.norm(&mut work.normed, &layer.attention_norm);
+        self.linear_rows(
+            &work.normed,
+            &mut work.quantised,
+            &mut [
+                (&layer.query, &mut work.query),
+                (&layer.key, &mut work.key),
+                (&layer.value, &mut work.value),
+            ],
+        )?;
+        self.norm(&mut work.query, &layer.query_norm);
+        self.norm(&mut work.key, &layer.key_norm);
+        let turns = &self.ropes[self.config.layers[index].rope];
+        let (q_dim, kv_dim) = (shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim);
+        for (row, q) in rows.iter().zip(work.query.chunks_exact_mut(q_dim)) {
+            rope::rotate(q, turns.angles(row.position));
+            q.iter_mut().for_each(|q| *q *= self.config.attention_scale);
+        }
+        for (row, k) in rows.iter().zip(work.key.chunks_exact_mut(kv_dim)) {
+            rope::rotate(k, turns.angles(row.position));
+        }
+        let kv = work.key.chunks_exact(kv_dim).zip(work.value.chunks_exact(kv_dim));
+        for (row, kv) in rows.iter().zip(kv) {
+            cache.write(row.request, index, row.position, kv);
+        }
+        self.attend(index, spans, cache, work);
+        let outputs = &mut [(&layer.output, &mut work.added)];
+        self.linear_rows(&work.attended, &mut work.quantised, outputs)?;
+        self.norm(&mut work.added, &layer.post_attention_norm);
+        add(&mut work.x, &work.added);
+        Ok(())
+    }
+
+    /// Softmax attention of every row over the positions it may see.
+    ///
+    /// A work item is a run of positions of one span for one KV head: its queries share each
+    /// read of keys and values.
+    fn attend(&self, index: usize, spans: &[Span<'_>], cache: &Cache, work: &mut Workspace) {
+        let shape = &self.config.shape;
+        let (head_dim, group) = (shape.head_dim, shape.n_heads / shape.n_kv_heads);
+        let q_dim = shape.n_heads * head_dim;
+        let padded = head_dim.next_multiple_of(causeway_kernels::TILE);
+        let window = self.config.layers[index].window;
+        let mut items = Vec::new();
+        let mut first_row = 0;
+        for (span, tokens) in spans.iter().map(|span| (span, span.tokens.len())) {
+            for start in (0..tokens).step_by(POSITIONS_PER_ITEM) {
+                let count = POSITIONS_PER_ITEM.min(tokens - start);
+                let first = (first_row + start, span.first_position + start);
+                items.extend((0..shape.n_kv_heads).map(|head| (span.request, first, count, head)));
+            }
+            first_row += tokens;
+        }
+        let item_len = POSITIONS_PER_ITEM * group * padded;
+        work.tiles.resize(items.len() * item_len, 0.0);
+        let query = &work.query;
+        self.pool.chunks(&mut work.tiles, item_len, &|item, out| {
+            let (request, (first_row, first_position), count, head) = items[item];
+            let (store, table) = cache.view(request, index);
+            let (mut queries, mut visible) = (Vec::new(), Vec::new());
+            for i in 0..count {
+                let end = first_position + i + 1;
+                let first = window.map_or(0, |window| end.saturating_sub(window));
+                for member in 0..group {
+                    let at = (first_row + i) * q_dim + (head * group + member) * head_dim;
+                    queries.push(&query[at..at + head_dim]);
+                    visible.push((first, end));
+                }
+            }
+            let queries = HeadQueries { queries: &queries, visible: &visible };
+            let out = &mut out[..count * group * padded];
+            self.kernels.attend(queries, &store.slab(table, head), out);
+        });
+        work.attended.resize(query.len(), 0.0);
+        for (&(_, (first_row, _), count, head), tile) in
+            items.iter().zip(work.tiles.chunks_exact(item_len))
+        {
+            for (i, out) in tile.chunks_exact(padded).take(count * group).enumerate() {
+                let at = (first_row + i / group) * q_dim + (head * group + i % group) * head_dim;
+                work.attended[at..at + head_dim].copy_from_slice(&out[..head_dim]);
+            }
+        }
+    }
+
+    /// `x += down(act(gate(n)) * up(n))` on the normed stream n.
+    fn feed_forward(&self, layer: &LayerWeights, work: &mut Workspace) -> Result<(), NonFinite> {
+        work.normed.clone_from(&work.x);
+        self.norm(&mut work.normed, &layer.ffn_norm);
+        let outputs = &mut [(&layer.gate, &mut work.gate), (&layer.up, &mut work.up)];
+        self.linear_rows(&work.normed, &mut work.quantised, outputs)?;
+        let len = ROWS_PER_ITEM * self.config.shape.ffn_dim / 2;
+        let up = &work.up;
+        self.pool.chunks(&mut work.gate, len, &|item, gate| {
+            let up = &up[item * len..item * len + gate.len()];
+            match self.config.activation {
+                Activation::Silu => self.kernels.silu_mul(gate, up),
+                Activation::Gelu => self.kernels.gelu_mul(gate, up),
+            }
+        });
+        let outputs = &mut [(&layer.down, &mut work.added)];
+        self.linear_rows(&work.gate, &mut work.quantised, outputs)?;
+        self.norm(&mut work.added, &layer.post_ffn_norm);
+        add(&mut work.x, &work.added);
+        Ok(())
+    }
+
+    fn logits(
+        &self,
+        spans: &[Span<'_>],
+        rows: &[Row],
+        work: &mut Workspace,
+    ) -> Result<Logits, ModelError> {
+        let (hidden_dim, vocab_size) = (self.config.shape.hidden_dim, self.config.shape.vocab_size);
+        work.normed.clear();
+        let (mut end, mut positions) = (0, Vec::new());
+        for span in spans {
+            end += span.tokens.len();
+            let first = end - span.logits_wanted.min(span.tokens.len());
+            work.normed.extend_from_slice(&work.x[first * hidden_dim..end * hidden_dim]);
+            positions.extend(rows[first..end].iter().map(|row| row.position));
+        }
+        self.norm(&mut work.normed, &self.output_norm);
+        let mut values = vec![0.0; positions.len() * vocab_size];
+        let (input, quantised) = (&work.normed, &mut work.quantised);
+        self.product(&self.output, input, quantised, &mut values).map_err(|source| {
+            let (layer, position) = (self.layers.len(), positions[source.row]);
+            ModelError::NotFinite { layer, position, source }
+        })?;
+        Ok(Logits { vocab_size, values })
+    }
+
+    /// RMS norm of each piece of the weight's length; nothing where there is no weight.
+    fn norm(&self, x: &mut [f32], weight: &[f32]) {
+        if weight.is_empty() {
+            return;
+        }
+        self.pool.chunks(x, ROWS_PER_ITEM * weight.len(), &|_, x| {
+            self.kernels.rms_norm(x, weight, self.config.norm_eps);
+        });
+    }
+
+    /// Several products of the same input, which is quantised at most once.
+    fn linear_rows(
+        &self,
+        x: &[f32],
+        quantised: &mut causeway_kernels::QuantisedRows,
+        outputs: &mut [(&Linear, &mut Vec<f32>)],
+    ) -> Result<(), NonFinite> {
+        let columns = outputs[0].0.weight.columns();
+        if outputs.iter().any(|(linear, _)| linear.weight.format().is_quantised()) {
+            self.kernels.quantise(x, columns, quantised)?;
+        }
+        for (Linear { weight, bias }, out) in outputs {
+            out.resize(x.len() / columns * weight.rows(), 0.0);
+            if weight.format().is_quantised() {
+                self.kernels.matmul(weight, quantised, out, &self.pool);
+            } else {
+                self.kernels.matmul_float(weight, x, out, &self.pool);
+            }
+            if !bias.is_empty() {
+                out.chunks_exact_mut(bias.len()).for_each(|row| add(row, bias));
+            }
+        }
+        Ok(())
+    }
+
+    /// One product without bias.
+    fn product(
+        &self,
+        weight: &PackedMatrix,
+        x: &[f32],
+        quantised: &mut causeway_kernels::QuantisedRows,
+        out: &mut [f32],
+    ) -> Result<(), NonFinite> {
+        if weight.format().is_quantised() {
+            self.kernels.quantise(x, weight.columns(), quantised)?;
+            self.kernels.matmul(weight, quantised, out, &self.pool);
+        } else {
+            self.kernels.matmul_float(weight, x, out, &self.pool);
+        }
+        Ok(())
+    }
+}
+
+/// `x += y`, element by element.
+fn add(x: &mut [f32], y: &[f32]) {
+    for (x, y) in x.iter_mut().zip(y) {
+        *x += y;
+    }
+}

@@ -1,0 +1,164 @@
+//! Takes a tensor of a file apart into the rows that `kernels` re-lays; no number changes.
+
+use causeway_kernels::{Format, RawBlock, RowSource};
+use causeway_weights::quant::{
+    BlockQ2_K, BlockQ3_K, BlockQ4_0, BlockQ4_1, BlockQ4_K, BlockQ5_0, BlockQ5_1, BlockQ5_K,
+    BlockQ6_K, BlockQ8_0, KScales, blocks,
+};
+use causeway_weights::{DType, Tensor};
+
+/// The format that a tensor of this type is re-laid to.
+pub(crate) fn format(dtype: DType) -> Option<Format> {
+    match dtype {
+        DType::F32 => Some(Format::F32),
+        DType::F16 => Some(Format::F16),
+        DType::BF16 => Some(Format::Bf16),
+        DType::Q4_0 => Some(Format::Q4_0),
+        DType::Q4_1 => Some(Format::Q4_1),
+        DType::Q5_0 => Some(Format::Q5_0),
+        DType::Q5_1 => Some(Format::Q5_1),
+        DType::Q8_0 => Some(Format::Q8_0),
+        DType::Q2_K => Some(Format::Q2K),
+        DType::Q3_K => Some(Format::Q3K),
+        DType::Q4_K => Some(Format::Q4K),
+        DType::Q5_K => Some(Format::Q5K),
+        DType::Q6_K => Some(Format::Q6K),
+        DType::U8 | DType::Listed(_) => None,
+    }
+}
+
+/// Rows of a tensor, in the order the forward pass wants them.
+#[derive(Debug)]
+pub(crate) struct Rows<'a> {
+    pub(crate) tensor: Tensor<'a>,
+    /// Head size, where each head's rows lie as interleaved pairs (2i, 2i + 1) and are wanted
+    /// as halves (i, i + d/2).
+    pub(crate) interleaved_head: Option<usize>,
+}
+
+impl Rows<'_> {
+    fn source_row(&self, row: usize) -> usize {
+        let Some(head_dim) = self.interleaved_head else { return row };
+        interleaved(row, head_dim)
+    }
+}
+
+/// Where row `row` of a head in halves lies among interleaved pairs.
+pub(crate) fn interleaved(row: usize, head_dim: usize) -> usize {
+    let (head, within) = (row / head_dim, row % head_dim);
+    let (second, pair) = (within / (head_dim / 2), within % (head_dim / 2));
+    head * head_dim + 2 * pair + second
+}
+
+impl RowSource for Rows<'_> {
+    fn blocks(&self, row: usize, out: &mut [RawBlock]) {
+        let bytes = self.tensor.row_bytes(self.source_row(row));
+        match self.tensor.dtype {
+            DType::Q4_0 => simple::<BlockQ4_0>(bytes, out, |b| (b.d.to_bits(), 0, b.quants()), 8),
+            DType::Q5_0 => simple::<BlockQ5_0>(bytes, out, |b| (b.d.to_bits(), 0, b.quants()), 16),
+            DType::Q8_0 => simple::<BlockQ8_0>(bytes, out, |b| (b.d.to_bits(), 0, b.qs), 128),
+            DType::Q4_1 => {
+                let parts = |b: &BlockQ4_1| (b.d.to_bits(), b.m.to_bits(), b.quants());
+                simple(bytes, out, parts, 0);
+            }
+            DType::Q5_1 => {
+                let parts = |b: &BlockQ5_1| (b.d.to_bits(), b.m.to_bits(), b.quants());
+                simple(bytes, out, parts, 0);
+            }
+            DType::Q2_K => k_type(bytes, out, |b: &BlockQ2_K| KParts {
+                d: b.d.to_bits(),
+                m: b.dmin.to_bits(),
+                scales: b.scales().map(u8::cast_signed),
+                minima: b.mins(),
+                codes: b.quants().map(i8::cast_unsigned),
+            }),
+            DType::Q3_K => k_type(bytes, out, |b: &BlockQ3_K| KParts {
+                d: b.d.to_bits(),
+                m: 0,
+                scales: b.scales(),
+                minima: [0; 16],
+                codes: b.quants().map(|q| (q + 4).cast_unsigned()),
+            }),
+            DType::Q4_K => k_type(bytes, out, |b: &BlockQ4_K| {
+                let codes = b.quants().map(i8::cast_unsigned);
+                k_parts(b.d.to_bits(), b.dmin.to_bits(), &b.scales, codes)
+            }),
+            DType::Q5_K => k_type(bytes, out, |b: &BlockQ5_K| {
+                let codes = b.quants().map(i8::cast_unsigned);
+                k_parts(b.d.to_bits(), b.dmin.to_bits(), &b.scales, codes)
+            }),
+            DType::Q6_K => k_type(bytes, out, |b: &BlockQ6_K| KParts {
+                d: b.d.to_bits(),
+                m: 0,
+                scales: b.scales,
+                minima: [0; 16],
+                codes: b.quants().map(|q| (q + 32).cast_unsigned()),
+            }),
+            DType::F32 | DType::F16 | DType::BF16 | DType::U8 | DType::Listed(_) => {
+                unreachable!("invariant: only quantised tensors are asked for blocks")
+            }
+        }
+    }
+
+    fn floats(&self, row: usize, bits: &mut [u32]) {
+        let bytes = self.tensor.row_bytes(self.source_row(row));
+        let size = self.tensor.dtype.block_bytes();
+        for (bits, bytes) in bits.iter_mut().zip(bytes.chunks_exact(size)) {
+            *bits = bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u32::from(byte));
+        }
+    }
+}
+
+/// Blocks of 32 with one scale and perhaps a minimum: `parts` gives d, m and signed quants.
+fn simple<B: causeway_weights::quant::Block>(
+    bytes: &[u8],
+    out: &mut [RawBlock],
+    parts: impl Fn(&B) -> (u16, u16, [i8; 32]),
+    offset: i16,
+) {
+    let blocks = blocks::<B>(bytes).expect("invariant: a row is whole blocks");
+    for (out, block) in out.iter_mut().zip(blocks) {
+        let (d, m, quants) = parts(block);
+        let codes = quants.map(|q| (i16::from(q) + offset).to_le_bytes()[0]);
+        *out = RawBlock { codes, d, m, ..RawBlock::default() };
+    }
+}
+
+/// A superblock of 256, taken apart.
+struct KParts {
+    d: u16,
+    m: u16,
+    /// Per 16 values.
+    scales: [i8; 16],
+    minima: [u8; 16],
+    codes: [u8; 256],
+}
+
+/// The types whose eight scales and minima each serve 32 values.
+fn k_parts(d: u16, m: u16, packed: &KScales, codes: [u8; 256]) -> KParts {
+    let (scales, minima) = (packed.scales(), packed.mins());
+    KParts {
+        d,
+        m,
+        scales: std::array::from_fn(|i| scales[i / 2].cast_signed()),
+        minima: std::array::from_fn(|i| minima[i / 2]),
+        codes,
+    }
+}
+
+fn k_type<B: causeway_weights::quant::Block>(
+    bytes: &[u8],
+    out: &mut [RawBlock],
+    parts: impl Fn(&B) -> KParts,
+) {
+    let blocks = blocks::<B>(bytes).expect("invariant: a row is whole blocks");
+    for (out, block) in out.chunks_exact_mut(8).zip(blocks) {
+        let KParts { d, m, scales, minima, codes } = parts(block);
+        let (codes, _) = codes.as_chunks::<32>();
+        for (index, (out, &codes)) in out.iter_mut().zip(codes).enumerate() {
+            let sub = index * 2;
+            let scales = [scales[sub], scales[sub + 1]];
+            *out = RawBlock { codes, d, m, scales, minima: [minima[sub], minima[sub + 1]] };
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Tiny models against their references, and every way to the same bits.

@@ -1,0 +1,19 @@
+//! Buffers of one forward pass, kept between passes so that a step allocates little.
+
+use causeway_kernels::QuantisedRows;
+
+/// Scratch space; any pass may use any workspace, nothing is carried over.
+#[derive(Debug, Default)]
+pub struct Workspace {
+    pub(crate) x: Vec<f32>,        // (rows, hidden_dim): the residual stream
+    pub(crate) normed: Vec<f32>,   // (rows, hidden_dim)
+    pub(crate) query: Vec<f32>,    // (rows, n_heads * head_dim)
+    pub(crate) key: Vec<f32>,      // (rows, n_kv_heads * head_dim)
+    pub(crate) value: Vec<f32>,    // (rows, n_kv_heads * head_dim)
+    pub(crate) attended: Vec<f32>, // (rows, n_heads * head_dim)
+    pub(crate) tiles: Vec<f32>,    // attention's outputs, item by item
+    pub(crate) gate: Vec<f32>,     // (rows, ffn_dim)
+    pub(crate) up: Vec<f32>,       // (rows, ffn_dim)
+    pub(crate) added: Vec<f32>,    // (rows, hidden_dim): what a part adds to the stream
+    pub(crate) quantised: QuantisedRows,
+}

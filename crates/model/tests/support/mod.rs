@@ -1,0 +1,101 @@
+//! What the model's tests share: fixtures, and a run over one sequence.
+#![expect(clippy::unwrap_used, reason = "a test that cannot read its fixture must stop")]
+#![expect(dead_code, reason = "each test file uses its part")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use causeway_kernels::{Isa, Kernels, KvType};
+use causeway_kv_cache::Cache;
+use causeway_model::{Logits, Model, Settings, Span, Workspace};
+use causeway_request::{RequestId, TokenId};
+use causeway_weights::ModelFile;
+
+/// The repository's `testdata` folder.
+pub(crate) fn testdata() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata")
+}
+
+/// A real model by its file name, as `causeway pull` leaves it.
+pub(crate) fn real_model(file: &str, name: &str) -> Arc<ModelFile> {
+    let home = std::env::var_os("CAUSEWAY_HOME").map(PathBuf::from).unwrap_or_else(|| {
+        let base = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+        let base = base.unwrap_or_else(|| {
+            PathBuf::from(std::env::var_os("HOME").unwrap()).join(".local/share")
+        });
+        base.join("causeway")
+    });
+    let path = home.join("models").join(file);
+    assert!(path.is_file(), "{} is missing: run `causeway pull {name}`", path.display());
+    Arc::new(ModelFile::open(&path).unwrap())
+}
+
+pub(crate) fn load(file: &Arc<ModelFile>, isa: Isa, threads: usize, kv_type: KvType) -> Model {
+    let kernels = Kernels::with_isa(isa).unwrap();
+    let settings = Settings { context_len: None, kv_type, threads };
+    Model::load(Arc::clone(file), settings, kernels).unwrap()
+}
+
+pub(crate) fn tokens(ids: &[u32]) -> Vec<TokenId> {
+    ids.iter().copied().map(TokenId).collect()
+}
+
+/// Logits of every position of `ids`, computed `chunk` positions at a time.
+pub(crate) fn all_logits(model: &Model, ids: &[u32], chunk: usize) -> Vec<Vec<f32>> {
+    let ids = tokens(ids);
+    let mut cache = Cache::new(&model.kv_shape(1, chunk.min(ids.len())));
+    let mut rows = Vec::new();
+    for (index, tokens) in ids.chunks(chunk).enumerate() {
+        let first = index * chunk;
+        let logits = step(model, &mut cache, RequestId(0), first, tokens, tokens.len());
+        rows.extend(logits.rows().map(<[f32]>::to_vec));
+    }
+    rows
+}
+
+/// One pass over one span, with the cache's care taken.
+pub(crate) fn step(
+    model: &Model,
+    cache: &mut Cache,
+    request: RequestId,
+    first_position: usize,
+    tokens: &[TokenId],
+    logits_wanted: usize,
+) -> Logits {
+    cache.reserve(request, first_position + tokens.len()).unwrap();
+    let span = Span { request, first_position, tokens, logits_wanted };
+    let logits = model.forward(&[span], cache, &mut Workspace::default()).unwrap();
+    cache.retire(request, first_position + tokens.len());
+    logits
+}
+
+/// Named arrays of a small safetensors file: shape, and values as bytes.
+pub(crate) fn arrays(path: &Path) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
+    let bytes = std::fs::read(path).unwrap();
+    let len = usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
+    let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + len]).unwrap();
+    let body = &bytes[8 + len..];
+    let number = |v: &serde_json::Value| usize::try_from(v.as_u64().unwrap()).unwrap();
+    let entries = header.as_object().unwrap().iter().filter(|(name, _)| *name != "__metadata__");
+    entries
+        .map(|(name, entry)| {
+            let at = &entry["data_offsets"];
+            let shape = entry["shape"].as_array().unwrap().iter().map(number).collect();
+            (name.clone(), (shape, body[number(&at[0])..number(&at[1])].to_vec()))
+        })
+        .collect()
+}
+
+pub(crate) fn f32s(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
+}
+
+pub(crate) fn u32s(bytes: &[u8]) -> Vec<u32> {
+    bytes.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect()
+}
+
+/// Bits of every logit, for comparisons that allow no difference.
+pub(crate) fn bits(rows: &[Vec<f32>]) -> Vec<Vec<u32>> {
+    rows.iter().map(|row| row.iter().map(|v| v.to_bits()).collect()).collect()
+}

@@ -1,0 +1,77 @@
+//! Tiny random models against float32 references, and against themselves on every path.
+#![expect(clippy::unwrap_used, reason = "a test that cannot read its fixture must stop")]
+
+mod support;
+
+use std::sync::Arc;
+
+use causeway_kernels::{Isa, KvType};
+use causeway_model::Model;
+use causeway_weights::ModelFile;
+use support::{all_logits, arrays, bits, f32s, load, testdata, u32s};
+
+/// Largest difference that a float32 forward pass may show against the reference.
+const TOLERANCE: f32 = 5e-4;
+
+const MODELS: [&str; 5] = ["llama", "llama_tied", "llama_mha", "qwen2", "gemma3"];
+
+fn open(name: &str, config: &str) -> (tempfile::TempDir, Arc<ModelFile>) {
+    let folder = testdata().join("tiny").join(name);
+    let copy = tempfile::tempdir().unwrap();
+    std::fs::copy(folder.join(config), copy.path().join("config.json")).unwrap();
+    let weights = "model.safetensors";
+    std::fs::copy(folder.join(weights), copy.path().join(weights)).unwrap();
+    let file = Arc::new(ModelFile::open(copy.path()).unwrap());
+    (copy, file)
+}
+
+fn sequences(name: &str) -> Vec<(Vec<u32>, Vec<f32>)> {
+    let arrays = arrays(&testdata().join("tiny").join(name).join("reference.safetensors"));
+    let sequence = |i: usize| {
+        let ids = u32s(&arrays[&format!("ids.{i}")].1);
+        (ids, f32s(&arrays[&format!("logits.{i}")].1))
+    };
+    (0..3).map(sequence).collect()
+}
+
+/// Largest difference to the reference over all positions.
+fn worst(model: &Model, ids: &[u32], want: &[f32], chunk: usize) -> f32 {
+    let got = all_logits(model, ids, chunk);
+    let pairs = got.iter().flatten().zip(want);
+    pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+#[test]
+fn logits_match_the_references_in_prefill_and_in_decode() {
+    for name in MODELS {
+        for config in ["config.json", "config_v5.json"] {
+            let (_folder, file) = open(name, config);
+            let model = load(&file, Isa::best(), 2, KvType::F32);
+            for (ids, want) in sequences(name) {
+                for chunk in [1, 1_000] {
+                    let worst = worst(&model, &ids, &want, chunk);
+                    assert!(worst <= TOLERANCE, "{name} {config} {}: {worst}", ids.len());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_chunk_thread_count_and_path_gives_the_same_bits() {
+    for name in MODELS {
+        let (_folder, file) = open(name, "config.json");
+        for kv_type in [KvType::F32, KvType::F16] {
+            let (ids, _) = sequences(name).pop().unwrap();
+            let model = load(&file, Isa::Scalar, 1, kv_type);
+            let want = bits(&all_logits(&model, &ids, ids.len()));
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.is_present()) {
+                for (threads, chunk) in [(1, 1), (2, 7), (2, 64), (3, ids.len())] {
+                    let model = load(&file, isa, threads, kv_type);
+                    let got = bits(&all_logits(&model, &ids, chunk));
+                    assert!(got == want, "{name} {isa:?} {threads} threads, chunks of {chunk}");
+                }
+            }
+        }
+    }
+}
