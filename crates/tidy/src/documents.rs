@@ -94,7 +94,7 @@ fn option_of(word: &str) -> Option<&str> {
     (!option.is_empty()).then_some(option)
 }
 
-/// Every link to a file leads somewhere.
+/// Every link to a file leads somewhere, and every path of the tree that is named is there.
 pub(crate) fn links(tree: &Tree, found: Found<'_>) {
     for file in tree.documents() {
         let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -105,7 +105,22 @@ pub(crate) fn links(tree: &Tree, found: Found<'_>) {
                 found(&file.path, format!("links to `{target}`, which does not exist"));
             }
         }
+        for path in code_in(&file.text).into_iter().filter(|code| is_path_of_the_tree(tree, code)) {
+            if !tree.has(path) && !tree.has(&format!("crates/{path}")) {
+                found(&file.path, format!("names `{path}`, which does not exist"));
+            }
+        }
     }
+}
+
+/// Whether a span of code reads as a file of the tree: it begins with a room or a folder at the
+/// root and ends as our files do.
+fn is_path_of_the_tree(tree: &Tree, code: &str) -> bool {
+    let ends = [".rs", ".md", ".sh", "/"].iter().any(|end| code.ends_with(end));
+    let is_plain = code.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
+    let first = code.split_once('/').map(|(first, _)| first).filter(|first| !first.is_empty());
+    let begins = first.is_some_and(|first| tree.has(first) || tree.has(&format!("crates/{first}")));
+    ends && is_plain && begins
 }
 
 /// A relative path seen from a folder, as a path from the root.
