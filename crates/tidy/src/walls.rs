@@ -32,7 +32,7 @@ pub const ROOMS: &[Room] = &[
     },
     Room {
         name: "kv_cache",
-        arrows: &["request"],
+        arrows: &["request", "kernels"],
         banned: &["llama", "qwen", "gemma", "waiting", "preempt", "std::fs", "std::net", "async"],
     },
     Room { name: "weights", arrows: &[], banned: &["attention", "rope", "std::net", "async"] },
