@@ -1,0 +1,220 @@
+//! A `tokenizer.json` at work, by the `tokenizers` library.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use tokenizers::Tokenizer as Library;
+
+use crate::bytes::{LetterBytes, named_byte};
+use crate::error::{JsonFault, TextError, VocabularyError};
+use crate::markers::{Control, Markers, Piece};
+use crate::pieces::{Pieces, push_unmarked};
+use crate::vocabulary::TOKENS_MAX;
+
+/// How the spelling of a token becomes bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decoding {
+    ByteLevel,
+    /// Space marks are spaces, `<0xNN>` is a byte, and perhaps one leading space is dropped.
+    Marked {
+        bytes: bool,
+        strips_space: bool,
+    },
+    /// Spellings as they are.
+    Plain,
+}
+
+/// The library's tokenizer, once for each reading of control tokens.
+#[derive(Debug)]
+pub(crate) struct JsonTokenizer {
+    /// Control tokens in the text become tokens.
+    parsing: Library,
+    /// Control tokens in the text stay text.
+    plain: Library,
+    decoding: Decoding,
+    vocab_size: u32,
+}
+
+impl JsonTokenizer {
+    /// Reads the text of a `tokenizer.json`.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Result<Self, VocabularyError>, JsonFault> {
+        let mut parsing = Library::from_bytes(bytes).map_err(JsonFault)?;
+        // A stored limit or padding would change the tokens of a long text in silence.
+        parsing.with_truncation(None).map_err(JsonFault)?;
+        parsing.with_padding(None);
+        let decoder = parsing.get_decoder().map(serde_json::to_value).transpose();
+        let decoder = decoder.map_err(|error| JsonFault(Box::new(error)))?;
+        let mut plain = parsing.clone();
+        plain.set_encode_special_tokens(true);
+        let last = parsing.get_vocab(true).into_values().max();
+        let vocab_size = last.map_or(0, |last| last.saturating_add(1));
+        let count = vocab_size as usize;
+        if count == 0 || count > TOKENS_MAX {
+            return Ok(Err(VocabularyError::TokenCount { count, limit: TOKENS_MAX }));
+        }
+        let decoding = decoding_of(decoder.as_ref().unwrap_or(&Value::Null));
+        Ok(decoding.map(|decoding| Self { parsing, plain, decoding, vocab_size }))
+    }
+
+    /// The id of a token by its spelling.
+    pub(crate) fn token(&self, text: &str) -> Option<u32> {
+        self.parsing.token_to_id(text)
+    }
+
+    /// The tokens that text must not become unless asked to.
+    pub(crate) fn markers(&self) -> Markers {
+        let added = self.parsing.get_added_tokens_decoder();
+        let special = added.into_iter().filter(|(_, token)| token.special);
+        let mut texts: Vec<_> = special.map(|(id, token)| (token.content, id, true)).collect();
+        texts.sort_by_key(|(_, id, _)| *id);
+        Markers::new(texts)
+    }
+
+    /// The bytes of every token; a hole in the ids has none.
+    pub(crate) fn pieces(&self) -> Pieces {
+        let letters = LetterBytes::new();
+        let added = self.parsing.get_added_tokens_decoder();
+        let spelled: HashMap<u32, String> =
+            self.parsing.get_vocab(true).into_iter().map(|(text, id)| (id, text)).collect();
+        let mut pieces = Pieces::default();
+        for id in 0..self.vocab_size {
+            let added = added.get(&id);
+            pieces.push(added.is_some_and(|token| token.special), |bytes| {
+                if let Some(token) = added {
+                    bytes.extend_from_slice(token.content.as_bytes());
+                } else if let Some(text) = spelled.get(&id) {
+                    self.decoding.push_bytes(text, &letters, bytes);
+                }
+            });
+        }
+        pieces
+    }
+
+    /// Whether decoding drops one leading space.
+    pub(crate) fn strips_space(&self) -> bool {
+        matches!(self.decoding, Decoding::Marked { strips_space: true, .. })
+    }
+
+    /// Whether the file's own post-processing puts `bos` before a text.
+    pub(crate) fn adds_first(&self, bos: Option<u32>) -> bool {
+        let around = self.around();
+        bos.is_some() && around.first().copied() == bos
+    }
+
+    /// Whether it puts `eos` behind a text.
+    pub(crate) fn adds_last(&self, eos: Option<u32>) -> bool {
+        let around = self.around();
+        eos.is_some() && around.last().copied() == eos
+    }
+
+    /// What post-processing puts around a letter that is one token or more.
+    fn around(&self) -> Vec<u32> {
+        let ids = |add| self.plain.encode_fast("a", add).map(|found| found.get_ids().to_vec());
+        let (bare, full) = (ids(false).unwrap_or_default(), ids(true).unwrap_or_default());
+        let inside = full.windows(bare.len().max(1)).position(|part| part == bare);
+        let Some(start) = inside else { return Vec::new() };
+        [&full[..start], &full[start + bare.len()..]].concat()
+    }
+
+    /// Appends the tokens of `text`.
+    ///
+    /// The library knows no places where control tokens are forbidden, so where a user spells
+    /// one the text is cut at the others, and each stretch between them is encoded by itself.
+    pub(crate) fn encode(
+        &self,
+        text: &str,
+        markers: &Markers,
+        control: Control<'_>,
+        tokens: &mut Vec<u32>,
+    ) -> Result<(), TextError> {
+        let whole = match control {
+            Control::Nowhere => Some(&self.plain),
+            Control::Everywhere => Some(&self.parsing),
+            Control::Outside(_) => {
+                let guarded = markers.cut(text, control);
+                (guarded == markers.cut(text, Control::Everywhere)).then_some(&self.parsing)
+            }
+        };
+        if let Some(library) = whole {
+            return push_tokens(library, text, tokens);
+        }
+        for piece in markers.cut(text, control) {
+            match piece {
+                Piece::Token(token) => tokens.push(token),
+                Piece::Text(range) => push_tokens(&self.plain, &text[range], tokens)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn push_tokens(library: &Library, text: &str, tokens: &mut Vec<u32>) -> Result<(), TextError> {
+    let encoding = library.encode_fast(text, false);
+    let encoding = encoding.map_err(|error| TextError::Encode { source: JsonFault(error) })?;
+    tokens.extend_from_slice(encoding.get_ids());
+    Ok(())
+}
+
+impl Decoding {
+    fn push_bytes(self, text: &str, letters: &LetterBytes, bytes: &mut Vec<u8>) {
+        match self {
+            Self::ByteLevel => letters.push_bytes(text, bytes),
+            Self::Plain => bytes.extend_from_slice(text.as_bytes()),
+            Self::Marked { bytes: has_bytes, .. } => match named_byte(text) {
+                Some(byte) if has_bytes => bytes.push(byte),
+                _ => push_unmarked(text, bytes),
+            },
+        }
+    }
+}
+
+/// What the file's decoder does, where it is one of those that work token by token.
+fn decoding_of(decoder: &Value) -> Result<Decoding, VocabularyError> {
+    let steps = match (decoder["type"].as_str(), &decoder["decoders"]) {
+        (Some("Sequence"), Value::Array(steps)) => steps.clone(),
+        (Some(_), _) => vec![decoder.clone()],
+        _ => Vec::new(),
+    };
+    let mut decoding = Decoding::Plain;
+    for step in &steps {
+        let refusal = || VocabularyError::Decoder { decoder: name_of(step) };
+        let (mut bytes, mut strips_space) = match decoding {
+            Decoding::Marked { bytes, strips_space } => (bytes, strips_space),
+            _ => (false, false),
+        };
+        match step["type"].as_str().unwrap_or_default() {
+            "ByteLevel" if decoding == Decoding::Plain => {
+                decoding = Decoding::ByteLevel;
+                continue;
+            }
+            "Fuse" => continue,
+            "ByteFallback" => bytes = true,
+            "Replace" if is_unmarking(step) => {}
+            "Strip" if step["content"] == " " && step["stop"] == 0 => {
+                strips_space = match step["start"].as_u64() {
+                    Some(0) => false,
+                    Some(1) => true,
+                    _ => return Err(refusal()),
+                };
+            }
+            "Metaspace" if step["replacement"] == "\u{2581}" => {
+                strips_space = step["prepend_scheme"] != "never";
+            }
+            _ => return Err(refusal()),
+        }
+        if decoding == Decoding::ByteLevel {
+            return Err(refusal());
+        }
+        decoding = Decoding::Marked { bytes, strips_space };
+    }
+    Ok(decoding)
+}
+
+/// `Replace` of the space mark by a space.
+fn is_unmarking(step: &Value) -> bool {
+    step["pattern"]["String"] == "\u{2581}" && step["content"] == " "
+}
+
+fn name_of(step: &Value) -> String {
+    step["type"].as_str().unwrap_or("?").to_owned()
+}
