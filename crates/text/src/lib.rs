@@ -1,1 +1,33 @@
 //! Messages to tokens and tokens to text.
+//!
+//! It may not know logits, a model, sockets or a clock: the time a template prints is an argument.
+//! messages → template → guarded text → tokens; tokens → bytes → whole characters → stop strings.
+
+mod byte_level;
+mod bytes;
+mod detokenizer;
+mod error;
+mod gguf;
+mod json;
+mod markers;
+mod merge;
+mod pieces;
+mod sentence_piece;
+mod split;
+mod template;
+mod text;
+mod tokenizer;
+mod vocabulary;
+
+pub use detokenizer::{DetokenizeOptions, Detokenizer};
+pub use error::{JsonFault, TemplateError, TextError, VocabularyError};
+pub use template::{Chat, CivilTime, Names, Rendered, TEMPLATE_BYTES_MAX, Template};
+pub use text::Text;
+pub use tokenizer::{TEXT_BYTES_MAX, Tokenizer};
+pub use vocabulary::{
+    MARKER_BYTES_MAX, SpecialIds, TOKEN_BYTES_MAX, TOKENS_MAX, TokenType, Vocabulary,
+    VocabularyKind,
+};
+
+/// A value of a chat: what JSON can say, in the order it says it.
+pub use minijinja::value::Value as ChatValue;

@@ -1,0 +1,192 @@
+//! A model's whole text side: its tokenizer and its chat template, opened together.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+use causeway_request::TokenId;
+use causeway_weights::ModelFile;
+use serde_json::Value;
+
+use crate::detokenizer::{DetokenizeOptions, Detokenizer};
+use crate::error::TextError;
+use crate::gguf;
+use crate::json::JsonTokenizer;
+use crate::template::{Chat, Names, Rendered, Template};
+use crate::tokenizer::Tokenizer;
+use crate::vocabulary::SpecialIds;
+
+/// Most bytes of one file of a model folder that are read.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// What turns messages into a model's tokens and its tokens into text.
+#[derive(Debug)]
+pub struct Text {
+    pub tokenizer: Tokenizer,
+    /// Absent where the model has none: such a model completes text, it does not chat.
+    pub template: Option<Template>,
+}
+
+impl Text {
+    /// Opens the text side of a model file or folder.
+    ///
+    /// # Errors
+    /// A vocabulary or a template that is missing, damaged or of an unknown kind.
+    pub fn open(model: &ModelFile) -> Result<Self, TextError> {
+        match model.folder() {
+            Some(folder) => Self::from_folder(folder),
+            None => {
+                let metadata = model.metadata();
+                let vocabulary = gguf::vocabulary(metadata)?;
+                let template = metadata.string(gguf::TEMPLATE_KEY)?.map(Template::new);
+                Ok(Self {
+                    tokenizer: Tokenizer::from_vocabulary(&vocabulary)?,
+                    template: template.transpose()?,
+                })
+            }
+        }
+    }
+
+    /// Opens the text side of a Hugging Face folder: `tokenizer.json`, and beside it what
+    /// `tokenizer_config.json`, `generation_config.json` and `chat_template.jinja` say.
+    ///
+    /// # Errors
+    /// A missing `tokenizer.json`, or a file that cannot be read.
+    pub fn from_folder(folder: &Path) -> Result<Self, TextError> {
+        let path = folder.join("tokenizer.json");
+        let bytes =
+            read(&path)?.ok_or_else(|| TextError::NoTokenizer { folder: folder.to_path_buf() })?;
+        let json = JsonTokenizer::from_bytes(&bytes)
+            .map_err(|source| TextError::TokenizerJson { path, source })??;
+        let config = read_json(&folder.join("tokenizer_config.json"))?;
+        let special = special_ids(&config, &json);
+        let mut ends = Vec::new();
+        for name in ["generation_config.json", "config.json"] {
+            ends = end_ids(&read_json(&folder.join(name))?["eos_token_id"]);
+            if !ends.is_empty() {
+                break;
+            }
+        }
+        let source = match read(&folder.join("chat_template.jinja"))? {
+            Some(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            None => template_source(&config["chat_template"]),
+        };
+        Ok(Self {
+            tokenizer: Tokenizer::from_json(json, special, &ends),
+            template: source.as_deref().map(Template::new).transpose()?,
+        })
+    }
+
+    /// Messages to the tokens of a prompt.
+    ///
+    /// Control tokens come from the template only: what a message spells stays text. BOS stands
+    /// first exactly once where the model adds one or the template prints one.
+    ///
+    /// # Errors
+    /// A model without a template, the template's refusal, or a text that is too long.
+    pub fn chat(&self, chat: &Chat) -> Result<Vec<TokenId>, TextError> {
+        let Rendered { text, users } = self.render(chat)?;
+        let mut tokens = self.tokenizer.encode_guarded(&text, &users)?;
+        if self.tokenizer.adds_bos()
+            && let Some(bos) = self.tokenizer.special().bos.map(TokenId)
+            && tokens.first() != Some(&bos)
+        {
+            tokens.insert(0, bos);
+        }
+        Ok(tokens)
+    }
+
+    /// Messages to text, with the parts of it that a user wrote.
+    ///
+    /// # Errors
+    /// As `chat`.
+    pub fn render(&self, chat: &Chat) -> Result<Rendered, TextError> {
+        let template = self.template.as_ref().ok_or(TextError::NoTemplate)?;
+        let markers = self.tokenizer.control_texts();
+        Ok(template.render_guarded(chat, &self.tokenizer.names(), markers)?)
+    }
+
+    /// A detokenizer for an answer: control tokens leave no text.
+    #[must_use]
+    pub fn detokenizer(&self) -> Detokenizer<'_> {
+        let options = DetokenizeOptions { show_control: false, continues: false };
+        Detokenizer::new(&self.tokenizer, options)
+    }
+}
+
+impl Tokenizer {
+    /// The special tokens as a template names them.
+    pub(crate) fn names(&self) -> Names {
+        let SpecialIds { bos, eos, unknown, padding, .. } = self.special();
+        let named = [
+            ("bos_token", bos),
+            ("eos_token", eos),
+            ("unk_token", unknown),
+            ("pad_token", padding),
+        ];
+        let text = |id| Some(String::from_utf8_lossy(self.piece(TokenId(id?)).ok()?).into_owned());
+        named.into_iter().filter_map(|(name, id)| Some((name, text(id)?))).collect()
+    }
+}
+
+fn special_ids(config: &Value, json: &JsonTokenizer) -> SpecialIds {
+    let id = |name: &str| {
+        let token = &config[name];
+        let text = token.as_str().or_else(|| token["content"].as_str())?;
+        json.token(text)
+    };
+    SpecialIds {
+        bos: id("bos_token"),
+        eos: id("eos_token"),
+        unknown: id("unk_token"),
+        padding: id("pad_token"),
+        eot: id("eot_token"),
+        eom: None,
+    }
+}
+
+/// One id or a list of them.
+fn end_ids(value: &Value) -> Vec<u32> {
+    let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+    match value {
+        Value::Array(ids) => ids.iter().filter_map(id).collect(),
+        other => id(other).into_iter().collect(),
+    }
+}
+
+/// The template's text, or the one named `default` of several.
+fn template_source(value: &Value) -> Option<String> {
+    match value {
+        Value::String(source) => Some(source.clone()),
+        Value::Array(named) => {
+            let default = named.iter().find(|entry| entry["name"] == "default")?;
+            default["template"].as_str().map(str::to_owned)
+        }
+        _ => None,
+    }
+}
+
+/// A file of a model folder, or nothing where there is none.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, TextError> {
+    let unreadable = |source| TextError::Read { path: path.to_path_buf(), source };
+    let file = match fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let bytes = file.metadata().map_err(unreadable)?.len();
+    if bytes > FILE_BYTES_MAX {
+        let path = path.to_path_buf();
+        return Err(TextError::FileLength { path, bytes, limit: FILE_BYTES_MAX });
+    }
+    let mut content = Vec::new();
+    file.take(FILE_BYTES_MAX).read_to_end(&mut content).map_err(unreadable)?;
+    Ok(Some(content))
+}
+
+/// A JSON file of a model folder; `null` where there is none.
+fn read_json(path: &Path) -> Result<Value, TextError> {
+    let Some(bytes) = read(path)? else { return Ok(Value::Null) };
+    serde_json::from_slice(&bytes)
+        .map_err(|source| TextError::Json { path: path.to_path_buf(), source })
+}
