@@ -74,8 +74,13 @@ pub enum FetchError {
     )]
     Cut { package: &'static str },
     #[error(
-        "the package index has no `{package}` {version}: if pip is set to a mirror \
-         (PIP_INDEX_URL), the mirror lacks it"
+        "the package index or a proxy refuses `{package}` ({said}): check the proxy and the mirror \
+         that pip is set to (HTTPS_PROXY, PIP_INDEX_URL), then run the command again"
+    )]
+    Refused { package: &'static str, said: String },
+    #[error(
+        "the package index offers no `{package}` {version}: a mirror that pip is set to \
+         (PIP_INDEX_URL) lacks it, or the index failed to answer"
     )]
     NoSuchPackage { package: &'static str, version: &'static str },
     #[error("pip failed on `{package}` ({status}): {said}")]

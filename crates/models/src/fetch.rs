@@ -118,6 +118,7 @@ impl Pip {
             Some(Kind::PipMissing) => FetchError::PipMissing { python: self.program() }.into(),
             Some(Kind::Certificate) => FetchError::Certificate { package }.into(),
             Some(Kind::Cut) => FetchError::Cut { package }.into(),
+            Some(Kind::Refused) => FetchError::Refused { package, said: last_words(stderr) }.into(),
             Some(Kind::NoNetwork) => FetchError::NoNetwork { package }.into(),
             Some(Kind::NoSuchPackage) => FetchError::NoSuchPackage { package, version }.into(),
             None => {
@@ -168,6 +169,7 @@ enum Kind {
     PipMissing,
     Certificate,
     Cut,
+    Refused,
     NoNetwork,
     NoSuchPackage,
 }
@@ -193,6 +195,7 @@ const SENTENCES: &[(Kind, &[&str])] = &[
             " is invalid.",
         ],
     ),
+    (Kind::Refused, &["HTTP error ", "error responses", "Tunnel connection failed"]),
     (
         Kind::NoNetwork,
         &[

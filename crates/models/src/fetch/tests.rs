@@ -51,7 +51,12 @@ fn what_pip_says_becomes_what_to_do() {
         check(stderr, "the download of `stones` was cut short: run the command again");
     }
     check(&tls, "the package index's certificate was refused for `stones`");
-    check(NO_MATCH, "the package index has no `stones` 1.0: if pip is set to a mirror");
+    let tunnel = format!("{retrying} ProxyError(Tunnel connection failed: 403)\n{NO_MATCH}");
+    for stderr in ["ERROR: HTTP error 403 while getting x", "too many 503 error responses", &tunnel]
+    {
+        check(stderr, "the package index or a proxy refuses `stones` (");
+    }
+    check(NO_MATCH, "the package index offers no `stones` 1.0: a mirror that pip is set to");
     check("OSError: [Errno 28] No space left on device", "disk full");
     check("OSError: [Errno 30] Read-only file system", "not writable");
     check("Traceback\nERROR: odd\n[notice] x", "pip failed on `stones` (exit status: 3): odd");
