@@ -108,10 +108,9 @@ fn exact_part(step: &Step) -> Value {
 /// The canonical JSON of anything that has a JSON form.
 ///
 /// Keys in ascending order of their UTF-8 bytes, no white space, only the escapes that JSON
-/// demands, whole numbers in decimal, other numbers by the fewest digits that read back to the
-/// same `f64`.
-#[must_use]
-pub fn canonical_json(form: &impl Serialize) -> String {
+/// demands, whole numbers in decimal, any other number as the string `f64:` and the 16
+/// hexadecimal digits of its bits: how a library prints a fraction is no promise to build on.
+fn canonical_json(form: &impl Serialize) -> String {
     // Our own types have text keys only, so that a JSON tree can always be made of them.
     let tree = serde_json::to_value(form).expect("a record's parts have a JSON form");
     sort_keys(&tree)
@@ -119,8 +118,7 @@ pub fn canonical_json(form: &impl Serialize) -> String {
 
 /// Writes a JSON tree in canonical form. Sorting is done here: whether `serde_json` keeps keys
 /// sorted depends on a feature that any crate of the build may set.
-#[must_use]
-pub fn sort_keys(tree: &Value) -> String {
+fn sort_keys(tree: &Value) -> String {
     let mut text = String::new();
     write_sorted(tree, &mut text);
     text
@@ -147,9 +145,13 @@ fn write_sorted(tree: &Value, text: &mut String) {
             }
             text.push(']');
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            text.push_str(&tree.to_string());
-        }
+        Value::Number(number) => match number.as_f64() {
+            Some(value) if number.is_f64() => {
+                text.push_str(&format!("\"f64:{:016x}\"", value.to_bits()));
+            }
+            _ => text.push_str(&number.to_string()),
+        },
+        Value::Null | Value::Bool(_) | Value::String(_) => text.push_str(&tree.to_string()),
     }
 }
 

@@ -19,7 +19,6 @@ mod stop;
 
 pub use account::{Account, Gaps, Measured, Passes, Times, Tokens, gaps};
 pub use builder::{RecordBuilder, StepError};
-pub use canonical::{canonical_json, sort_keys};
 pub use compare::{Difference, DifferenceCause, Outcome, Pair, Place, Verdict, compare};
 pub use file::{
     FormError, RECORD_BYTES_MAX, ReadError, Stored, WriteError, from_slice, probe, read, to_json,

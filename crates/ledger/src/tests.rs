@@ -107,6 +107,28 @@ pub(crate) fn sample() -> Record {
     run(5, &StopReason::MaxTokens { tokens_max: 5 }, |_| {})
 }
 
+/// The run of the golden record: a forced token, half characters, a token that the raw logits
+/// rule out, an end token.
+pub(crate) fn golden() -> Record {
+    let mut builder = RecordBuilder::new(start());
+    let pieces: [&[u8]; 6] =
+        [b" say", "\n\"é".as_bytes(), b"\xf0\x9f", b"\xa6\x80", b"!", b"<end>"];
+    for (step, piece) in (0..).zip(pieces) {
+        let mut output = output(step);
+        match step {
+            0 => output.choice.removed_by = None,
+            1 => output.choice.cause = Cause::Forced,
+            2 => output.choice.runner_up = None,
+            3 => output.choice.logprob = f64::NEG_INFINITY,
+            4 => output.digest = Digest(7),
+            _ => output.choice.token = TokenId(2),
+        }
+        builder.push(&output, piece).unwrap();
+    }
+    let stop = StopReason::Eos { token: TokenId(2) };
+    builder.finish(&stop, &MEASURED, " say\n\"é🦀!".to_owned())
+}
+
 #[test]
 fn a_record_goes_to_a_file_and_comes_back_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
@@ -118,4 +140,14 @@ fn a_record_goes_to_a_file_and_comes_back_as_it_was() {
     assert!(stored.is_unchanged());
     assert_eq!(stored.id, record.id());
     assert!(compare(&record, &stored.record).is_equal());
+}
+
+/// Numbers that look random and are the same in every run: SplitMix64, Steele et al. 2014.
+pub(crate) fn random_numbers(seed: u64) -> impl Iterator<Item = u64> {
+    (1_u64..).map(move |index| {
+        let mut mixed = seed.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    })
 }
