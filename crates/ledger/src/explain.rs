@@ -3,36 +3,43 @@
 use crate::compare::known_difference;
 use crate::{Difference, DifferenceCause, Outcome, Place, Record, Setting, Verdict};
 
+/// A count and its noun: `1 step`, `2 steps`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// One or two sentences: what was found, and under greedy decoding what that means.
 pub(crate) fn sentence(verdict: &Verdict, a: &Record, b: &Record) -> String {
     let Some(difference) = &verdict.difference else {
         return match verdict.outcome {
             Outcome::EqualSoFar => format!(
-                "equal as far as both ran: {} steps, every token, reason and logits digest; \
+                "equal as far as both ran: {}, every token, reason and logits digest; \
                  the first ended by {}, the second by {}",
-                verdict.equal_steps,
+                counted(verdict.equal_steps, "step"),
                 a.end.stop.describe(),
                 b.end.stop.describe(),
             ),
             Outcome::Equal | Outcome::Different => format!(
-                "equal: {} steps, every token, reason and logits digest; stop {}",
-                verdict.equal_steps,
+                "equal: {}, every token, reason and logits digest; stop {}",
+                counted(verdict.equal_steps, "step"),
                 a.end.stop.describe(),
             ),
         };
     };
     let cause = cause_sentence(verdict, difference, a, b);
     match (&difference.place, verdict.greedy) {
-        (Place::Step { .. }, true) => format!("{cause}. {}", greedy_sentence(difference)),
+        (Place::Step { .. }, true) => format!("{cause}. {}", greedy_sentence(difference, a, b)),
         _ => cause,
     }
 }
 
 /// What a difference means where nothing is drawn.
-fn greedy_sentence(difference: &Difference) -> &'static str {
+fn greedy_sentence(difference: &Difference, a: &Record, b: &Record) -> &'static str {
     if difference.fields.contains(&"digest") {
         "Both runs are greedy and draw nothing: a difference means a different sequence before \
          it, a different model or different numerics"
+    } else if a.start.policy.sha256 != b.start.policy.sha256 {
+        "Both runs are greedy and the logits are equal up to here, so it cannot be a draw"
     } else {
         "Both runs are greedy and the logits are equal up to here, so it cannot be a draw: \
          equal logits under one greedy policy give one token, and a difference means a \
@@ -89,7 +96,7 @@ fn cause_sentence(verdict: &Verdict, difference: &Difference, a: &Record, b: &Re
 fn policy_sentence(verdict: &Verdict, difference: &Difference, a: &Record, b: &Record) -> String {
     let same = match difference.place {
         Place::Step { .. } => "same logits",
-        Place::End { .. } | Place::Text => "the steps that both ran are equal",
+        Place::End { .. } | Place::Text => "equal steps",
     };
     if a.start.policy.sha256 != b.start.policy.sha256 {
         let changed: Vec<&str> = verdict.settings.iter().map(|setting| &*setting.name).collect();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::explain::counted;
 use crate::{Conditions, Effective, Model, Numerics, PolicyUsed, Request, Start, Template};
 
 /// One setting that differs, with both values in words.
@@ -82,8 +83,10 @@ fn add_effective(differing: &mut Differing, a: &Effective, b: &Effective) {
 fn add_tokens(differing: &mut Differing, name: &str, a: &[u32], b: &[u32]) {
     let at = first_difference(a, b);
     differing.add(name, &a, &b, |tokens| match tokens.get(at) {
-        Some(token) => format!("{} tokens, token {token} at position {at}", tokens.len()),
-        None => format!("{} tokens, none at position {at}", tokens.len()),
+        Some(token) => {
+            format!("{}, token {token} at position {at}", counted(tokens.len(), "token"))
+        }
+        None => format!("{}, none at position {at}", counted(tokens.len(), "token")),
     });
 }
 
@@ -134,6 +137,8 @@ fn collect_leaves(tree: &Value, path: &str, found: &mut BTreeMap<String, String>
                 collect_leaves(item, &below(&index.to_string()), found);
             }
         }
+        // A tree that is a leaf itself is a policy without a setting, or no JSON.
+        _ if path.is_empty() => {}
         leaf => {
             found.insert(path.to_owned(), leaf.to_string());
         }

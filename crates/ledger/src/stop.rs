@@ -3,6 +3,8 @@
 use causeway_request::{Canceller, StopReason, TokenId};
 use serde::{Deserialize, Serialize};
 
+use crate::explain::counted;
+
 /// Why a run ended; the form of `causeway_request::StopReason` in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case", deny_unknown_fields)]
@@ -61,12 +63,16 @@ impl Stop {
             Self::ContextFull { context_len } => format!("context_full ({context_len})"),
             Self::SchemaComplete {} => "schema_complete".to_owned(),
             Self::Cancelled { by, after_step } => {
-                format!("cancelled (by {}, after {after_step} steps)", by.name())
+                format!("cancelled (by {}, after {})", by.name(), steps(*after_step))
             }
-            Self::Deadline { after_step } => format!("deadline (after {after_step} steps)"),
+            Self::Deadline { after_step } => format!("deadline (after {})", steps(*after_step)),
             Self::Error { message } => format!("error ({message})"),
         }
     }
+}
+
+fn steps(count: u32) -> String {
+    counted(count as usize, "step")
 }
 
 impl CancelledBy {
