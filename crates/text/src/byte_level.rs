@@ -8,6 +8,9 @@ use crate::merge::{Merger, NO_TOKEN};
 use crate::split::PreTokenizer;
 use crate::vocabulary::{TokenType, Vocabulary};
 
+/// (left, right) to (rank, joined).
+type Merges = HashMap<(u32, u32), (u32, u32)>;
+
 /// The merges and the letters of one vocabulary.
 #[derive(Debug)]
 pub(crate) struct ByteLevel {
@@ -15,8 +18,7 @@ pub(crate) struct ByteLevel {
     letters: [char; 256],
     /// Token of each single byte; `NO_TOKEN` where the vocabulary lacks it.
     byte_tokens: [u32; 256],
-    /// (left, right) to (rank, joined).
-    merges: HashMap<(u32, u32), (u32, u32)>,
+    merges: Merges,
     /// Whole words, where the pre-tokenizer looks for them before it merges.
     words: HashMap<String, u32>,
 }
@@ -82,7 +84,7 @@ fn ranked_merges(
     vocabulary: &Vocabulary,
     ids: &HashMap<&str, u32>,
     becomes: impl Fn(u32) -> bool,
-) -> Result<HashMap<(u32, u32), (u32, u32)>, VocabularyError> {
+) -> Result<Merges, VocabularyError> {
     let mut merges = HashMap::with_capacity(vocabulary.merges.len());
     let mut spelling = String::new();
     for (rank, merge) in (0u32..).zip(&vocabulary.merges) {

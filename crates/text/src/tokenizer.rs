@@ -42,7 +42,7 @@ const END_NAMES: &[&str] = &[
 /// How the text between markers becomes tokens.
 #[derive(Debug)]
 enum Model {
-    ByteLevel(ByteLevel),
+    ByteLevel(Box<ByteLevel>),
     SentencePiece { pieces: SentencePiece, adds_space: bool },
     Json(Box<JsonTokenizer>),
 }
@@ -67,7 +67,7 @@ impl Tokenizer {
     pub fn from_vocabulary(vocabulary: &Vocabulary) -> Result<Self, VocabularyError> {
         vocabulary.check()?;
         let model = match vocabulary.kind {
-            VocabularyKind::ByteLevel => Model::ByteLevel(ByteLevel::new(vocabulary)?),
+            VocabularyKind::ByteLevel => Model::ByteLevel(Box::new(ByteLevel::new(vocabulary)?)),
             VocabularyKind::SentencePiece => Model::SentencePiece {
                 pieces: SentencePiece::new(vocabulary),
                 adds_space: vocabulary.add_space_prefix,

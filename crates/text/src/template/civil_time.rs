@@ -140,7 +140,7 @@ impl CivilTime {
                 &WEEKDAYS[weekday][..3],
                 &month_name[..3]
             ),
-            Some('n') => write!(text, "\n"),
+            Some('n') => writeln!(text),
             Some('t') => write!(text, "\t"),
             Some('%') | None => write!(text, "%"),
             // A time without a zone prints nothing for it.
