@@ -174,12 +174,12 @@ fn step_cause(a: &Record, b: &Record, step_a: &Step, step_b: &Step) -> Differenc
     }
     let key = |effective: &Effective, step: &Step| (effective.seed, effective.choice, step.step);
     let (asked_a, asked_b) = (&start_a.request.effective, &start_b.request.effective);
-    if start_a.policy.sha256 != start_b.policy.sha256 {
-        DifferenceCause::Policy
-    } else if known_difference(a, b).is_some()
+    if known_difference(a, b).is_some()
         || asked_a.prefilled_tokens.len() != asked_b.prefilled_tokens.len()
     {
         DifferenceCause::Sequence
+    } else if start_a.policy.sha256 != start_b.policy.sha256 {
+        DifferenceCause::Policy
     } else if step_a.token != step_b.token
         && !start_a.policy.greedy
         && key(asked_a, step_a) != key(asked_b, step_b)
@@ -255,8 +255,16 @@ fn differing_fields(a: &Step, b: &Step) -> Vec<&'static str> {
         since_arrival_ns: _,
         digest,
     } = a;
-    let Reasons { logprob, rank, probability, survivors, entropy, raw_best, removed_by, runner_up } =
-        reasons;
+    let Reasons {
+        logprob, // by its bits, as every fraction
+        rank,
+        probability,
+        survivors,
+        entropy,
+        raw_best,
+        removed_by,
+        runner_up,
+    } = reasons;
     let bits = |value: &Option<f64>| value.map(f64::to_bits);
     let second = |runner_up: &Option<RunnerUp>| {
         runner_up.as_ref().map(|second| (second.token, second.probability.to_bits()))

@@ -243,6 +243,10 @@ pub fn probe(path: &Path) -> Result<(), WriteError> {
 
 /// The file to put in place and its folder. Follows links, so that a link stays one.
 fn destination(path: &Path) -> Result<(PathBuf, PathBuf), WriteError> {
+    // Under these folders a name may lead to the file that this command prints into.
+    if path.starts_with("/dev") || path.starts_with("/proc") {
+        return Err(WriteError::NotAFile { path: path.to_owned() });
+    }
     let target = match fs::metadata(path) {
         Ok(found) if !found.is_file() => {
             return Err(WriteError::NotAFile { path: path.to_owned() });
@@ -260,17 +264,18 @@ fn destination(path: &Path) -> Result<(PathBuf, PathBuf), WriteError> {
     Ok((target, folder))
 }
 
-/// A file beside the destination, removed again unless it is put into place.
+/// A file beside the destination, removed again unless it is put into place. It may be read by
+/// whom the caller's mask allows, as any file that a command writes.
 fn open_beside(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut code = None;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".causeway-record-").suffix(".part");
-    #[cfg(unix)]
-    {
-        // As any file that a command writes: the caller's mask decides who may read it.
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
+    let opened = builder.make_in(folder, |beside| {
+        let opened = File::options().write(true).create_new(true).open(beside);
+        opened.inspect_err(|error| code = error.raw_os_error())
+    });
+    // The system's own error, without the name of a file that the caller knows nothing of.
+    opened.map_err(|error| code.map_or(error, io::Error::from_raw_os_error))
 }
 
 fn write_to_disk(file: &mut File, json: &str) -> io::Result<()> {

@@ -147,8 +147,17 @@ fn collect_leaves(tree: &Value, path: &str, found: &mut BTreeMap<String, String>
 
 /// The conditions that differ; none of them may reach the answer.
 pub(crate) fn conditions(a: &Conditions, b: &Conditions) -> Vec<Setting> {
-    let Conditions { engine, cpu, isa, threads, batch_occupancy, queue, concurrency, cache, chunk } =
-        a;
+    let Conditions {
+        engine, // each in the order of the record's fields
+        cpu,
+        isa,
+        threads,
+        batch_occupancy,
+        queue,
+        concurrency,
+        cache,
+        chunk,
+    } = a;
     let mut differing = Differing::default();
     differing.add("engine", engine, &b.engine, String::clone);
     differing.add("cpu", cpu, &b.cpu, String::clone);

@@ -160,6 +160,8 @@ fn a_place_where_no_record_can_be_is_refused_before_anything_is_written() {
     check_write(folder.path(), true, &format!("`{shown}` is not a file"));
     check_write(Path::new("/dev/null"), true, "`/dev/null` is not a file");
     check_write(&folder.path().join(".."), true, &format!("`{shown}/..` is not a file"));
+    check_write(Path::new("/dev/stdout"), true, "`/dev/stdout` is not a file");
+    check_write(Path::new("/proc/self/fd/1"), true, "`/proc/self/fd/1` is not a file");
     check_write(Path::new(""), true, "`` is not a file");
     check_write(
         &folder.path().join("none/a.json"),
@@ -187,6 +189,17 @@ fn what_the_disk_refuses_is_one_sentence() {
     assert_eq!(read_only, (format!("{sentence}: read-only filesystem or storage medium"), false));
     let denied = refused(io::ErrorKind::PermissionDenied);
     assert_eq!(denied, (format!("{sentence}: permission denied"), false));
+}
+
+/// The file beside the destination is no business of the reader of an error.
+#[test]
+fn an_error_names_the_record_and_not_the_file_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    // No name may be longer than 255 bytes, and so no folder of that name can be entered.
+    let long = folder.path().join("x".repeat(300));
+    let source = open_beside(&long).unwrap_err();
+    assert!(source.raw_os_error().is_some(), "{source}");
+    assert!(!source.to_string().contains("xxx"), "{source}");
 }
 
 /// The device that is always full stands in for the disk.
