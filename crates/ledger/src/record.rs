@@ -247,6 +247,18 @@ impl Record {
         canonical::record_id(self)
     }
 
+    /// The request that plays this record again: a run that was cut short is played as far as it
+    /// ran, and so its budget is the steps that it has.
+    #[must_use]
+    pub fn to_request(&self) -> request::Request {
+        let Request { id, received: _, effective } = &self.start.request;
+        let mut request = effective.to_request(request::RequestId(*id));
+        if self.end.stop.is_cut_short() {
+            request.tokens_max = self.steps.len().max(1);
+        }
+        request
+    }
+
     /// Names the answer: SHA-256 over what exactness promises, times and conditions left out.
     /// A replay has it too.
     #[must_use]

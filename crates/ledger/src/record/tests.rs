@@ -1,9 +1,9 @@
 //! The start of a record: to and from a request, and what its JSON may not hold.
 
-use causeway_request::RequestId;
+use causeway_request::{Canceller, RequestId, StopReason};
 
 use super::*;
-use crate::tests::start;
+use crate::tests::{run, start};
 
 #[test]
 fn a_request_goes_into_a_record_and_comes_out_as_it_was() {
@@ -22,6 +22,19 @@ fn a_request_goes_into_a_record_and_comes_out_as_it_was() {
         assert_eq!(effective.prefilled_tokens.len(), prefilled);
         assert_eq!(effective.to_request(RequestId(9)), request);
     }
+}
+
+#[test]
+fn a_run_that_was_cut_short_is_played_as_far_as_it_ran() {
+    let budget = |step_count, stop: &StopReason| {
+        let request = run(step_count, stop, |_| {}).to_request();
+        assert_eq!((request.id, request.seed), (RequestId(3), u64::MAX));
+        request.tokens_max
+    };
+    let cancelled = StopReason::Cancelled { by: Canceller::Operator, after_step: 3 };
+    assert_eq!(budget(3, &cancelled), 3);
+    assert_eq!(budget(0, &cancelled), 1);
+    assert_eq!(budget(3, &StopReason::Eos { token: TokenId(2) }), 64);
 }
 
 #[test]
