@@ -166,10 +166,15 @@ impl<'a> Tensor<'a> {
         self.shape.last().copied().unwrap_or(1)
     }
 
-    /// How many rows there are: the product of all dimensions but the innermost.
+    /// How many rows there are: the product of all dimensions but the innermost; 0 for a tensor
+    /// without elements, so that no loop runs over rows of nothing.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.shape.split_last().map_or(1, |(_, outer)| outer.iter().product())
+        match self.shape.split_last() {
+            None => 1,
+            Some((0, _)) => 0,
+            Some((_, outer)) => outer.iter().product(),
+        }
     }
 
     /// Elements in all.
@@ -199,12 +204,17 @@ impl<'a> Tensor<'a> {
 
     /// All values, row after row.
     pub fn to_f32(&self) -> Result<Vec<f32>, WeightsError> {
-        if !self.dtype.is_readable() {
-            return Err(self.fault(ValuesError::Unreadable { dtype: self.dtype }));
-        }
-        let mut values = vec![0.0; self.elements()];
+        let mut values = vec![0.0; self.rows() * self.row_len_readable()?];
         self.dequantize(&mut values)?;
         Ok(values)
+    }
+
+    /// `columns()`, or the refusal of a type that is not read: asked before memory is taken.
+    pub(crate) fn row_len_readable(&self) -> Result<usize, WeightsError> {
+        if self.dtype.is_readable() {
+            return Ok(self.columns());
+        }
+        Err(self.fault(ValuesError::Unreadable { dtype: self.dtype }))
     }
 
     fn fault(&self, source: ValuesError) -> WeightsError {

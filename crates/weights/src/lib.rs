@@ -17,6 +17,7 @@ mod mapping;
 mod metadata;
 pub mod quant;
 pub mod safetensors;
+mod summary;
 mod value;
 
 pub use dtype::DType;
@@ -26,4 +27,5 @@ pub use layout::{TensorEntry, TensorFault, TensorFaultKind};
 pub use look::Look;
 pub use metadata::Metadata;
 pub use quant::{ValuesError, dequantize};
+pub use summary::Summary;
 pub use value::{Array, Strings, Value, ValueType};
