@@ -1,5 +1,6 @@
 //! The crate's own exponential and sums: plain multiplies and adds, the same bits everywhere.
 
+use std::f32::consts::LN_2;
 use std::f64::consts::LOG2_E;
 
 /// Lanes of a long sum: lane `i` adds the elements `i, i + 16, …` in ascending order.
@@ -27,7 +28,7 @@ const ROUND: f64 = 6_755_399_441_055_744.0;
 
 /// Smallest exponent kept: below it (and for minus infinity) the power counts as 2^-1000,
 /// which no sum of weights at most 1 can feel.
-const EXPONENT_MIN: f64 = -1000.0;
+pub(crate) const EXPONENT_MIN: f64 = -1000.0;
 
 /// `2^t` for `t <= 0`; `exp2(0)` is exactly 1.
 #[inline(always)]
@@ -63,4 +64,38 @@ pub(crate) fn fold(lanes: [f64; LANES]) -> f64 {
         half /= 2;
     }
     lanes[0]
+}
+
+/// The same for sixteen lanes of `f32`.
+pub(crate) fn fold_f32(lanes: [f32; LANES]) -> f32 {
+    let mut lanes = lanes;
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] += lanes[lane + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// As [`EXP2`], six coefficients: relative error of the polynomial below 6e-9.
+const EXP2_F32: [f32; 6] =
+    [LN_2, 0.240_226_5, 0.055_503_57, 0.009_618_083, 0.001_339_086_4, 0.000_154_531_63];
+
+/// The same for `f32`: its smallest normal power is 2^-126.
+pub(crate) const EXPONENT_MIN_F32: f32 = -120.0;
+
+/// `2^t` in `f32` for `t <= 0`, below -120 as if at -120; relative error below 3e-7.
+#[inline(always)]
+pub(crate) fn exp2_f32(t: f32) -> f32 {
+    // 1.5 * 2^23 rounds to the nearest whole number, as ROUND does for f64.
+    const ROUND_F32: f32 = 12_582_912.0;
+    let t = if t > EXPONENT_MIN_F32 { t } else { EXPONENT_MIN_F32 };
+    let shifted = t + ROUND_F32;
+    let f = t - (shifted - ROUND_F32);
+    let [c0, c1, c2, c3, c4, c5] = EXP2_F32;
+    let f2 = f * f;
+    let power = 1.0 + f * ((c0 + c1 * f) + ((c2 + c3 * f) + (c4 + c5 * f) * f2) * f2);
+    f32::from_bits(power.to_bits().wrapping_add(shifted.to_bits() << 23))
 }

@@ -2,15 +2,17 @@
 
 use causeway_request::{Cause, Choice, TokenId};
 
-use crate::draw::draw;
+use crate::dense::RowBuffers;
+use crate::draw::draw_from_list;
 use crate::error::ChooseError;
 use crate::file::Method;
+use crate::literal::Literal;
 use crate::mask::TokenMask;
 use crate::noise::Noise;
 use crate::policy::Policy;
 use crate::rule::Rule;
 use crate::stage::Stage;
-use crate::survivors::{Candidate, Survivors};
+use crate::survivors::Survivors;
 
 /// Where in its run a step stands: all that a policy looks at beside the logits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,14 +40,14 @@ pub struct Survivor {
 #[derive(Debug, Clone, Default)]
 pub struct Scratch {
     pub(crate) survivors: Survivors,
+    pub(crate) row: RowBuffers,
+    pub(crate) weights: Vec<f32>,
 }
 
-/// A row of scores as a caller writes them down, not rounded to `f32`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Literal<'a> {
-    Logits(&'a [f64]),
-    /// Probabilities, used as they are: no logarithm and back.
-    Probabilities(&'a [f64]),
+impl StepContext<'_> {
+    pub(crate) fn noise(&self) -> Noise {
+        Noise::new(self.seed, self.choice, self.step)
+    }
 }
 
 impl Policy {
@@ -74,9 +76,7 @@ impl Policy {
         context: &StepContext<'_>,
         scratch: &mut Scratch,
     ) -> Result<Choice, ChooseError> {
-        let wide: Vec<f64> = logits.iter().map(|&logit| f64::from(logit)).collect();
-        self.choose_literal(Literal::Logits(&wide), mask, context, scratch)
-            .map(|(choice, _)| choice)
+        self.choose_row(logits, mask, context, scratch, false).map(|(choice, _)| choice)
     }
 
     /// The same, and every survivor with its probability, best first.
@@ -90,8 +90,7 @@ impl Policy {
         context: &StepContext<'_>,
         scratch: &mut Scratch,
     ) -> Result<(Choice, Vec<Survivor>), ChooseError> {
-        let wide: Vec<f64> = logits.iter().map(|&logit| f64::from(logit)).collect();
-        self.choose_literal(Literal::Logits(&wide), mask, context, scratch)
+        self.choose_row(logits, mask, context, scratch, true)
     }
 
     /// The definition of a step, on a row of `f64` logits or of probabilities.
@@ -114,11 +113,7 @@ impl Policy {
             survivors.retain(|token| mask.allows(token));
             progress.note("mask", survivors, context.step)?;
         }
-        for (stage, rule) in &self.stages {
-            progress.entering(*stage, survivors.list.len());
-            self.run(rule, context, survivors);
-            progress.note(stage.name(), survivors, context.step)?;
-        }
+        self.run_stages(0, context, survivors, &mut progress)?;
         progress.finish(survivors.list.len());
         let drawn = self.pick(survivors, context);
         let choice = account(&raw, survivors, drawn, &progress);
@@ -127,6 +122,22 @@ impl Policy {
             probability: candidate.weight / survivors.total,
         });
         Ok((choice, list.collect()))
+    }
+
+    /// Runs the stages from the given place on, over a list.
+    pub(crate) fn run_stages(
+        &self,
+        first: usize,
+        context: &StepContext<'_>,
+        survivors: &mut Survivors,
+        progress: &mut Progress,
+    ) -> Result<(), ChooseError> {
+        for (stage, rule) in &self.stages[first..] {
+            progress.entering(*stage, survivors.list.len());
+            self.run(rule, context, survivors);
+            progress.note(stage.name(), survivors, context.step)?;
+        }
+        Ok(())
     }
 
     fn run(&self, rule: &Rule, context: &StepContext<'_>, survivors: &mut Survivors) {
@@ -138,12 +149,10 @@ impl Policy {
         }
     }
 
-    fn pick(&self, survivors: &Survivors, context: &StepContext<'_>) -> usize {
+    pub(crate) fn pick(&self, survivors: &Survivors, context: &StepContext<'_>) -> usize {
         match self.file.choose.method {
             Method::Greedy => 0,
-            Method::Sample => {
-                draw(survivors, &Noise::new(context.seed, context.choice, context.step))
-            }
+            Method::Sample => draw_from_list(survivors, &context.noise()),
         }
     }
 
@@ -171,67 +180,6 @@ impl Policy {
     }
 }
 
-impl Literal<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Self::Logits(row) | Self::Probabilities(row) => row.len(),
-        }
-    }
-
-    /// The row as a list, best first, with raw weights.
-    fn to_survivors(self, step: u32) -> Result<Survivors, ChooseError> {
-        let vocab_size = self.len();
-        let mut survivors = Survivors::default();
-        match self {
-            Self::Logits(row) => {
-                for (token, &score) in (0..).zip(row) {
-                    if score.is_nan() {
-                        return Err(ChooseError::NotANumber { step, token: TokenId(token) });
-                    }
-                    if score > f64::NEG_INFINITY {
-                        if score.abs() > f64::from(f32::MAX) {
-                            let (token, value) = (TokenId(token), score);
-                            return Err(ChooseError::Infinite { step, token, value });
-                        }
-                        survivors.list.push(Candidate { token, score, weight: 0.0 });
-                    }
-                }
-                survivors.soften();
-            }
-            Self::Probabilities(row) => {
-                survivors.list = given(row)?;
-                (survivors.total, survivors.total_unfiltered) = (1.0, 1.0);
-            }
-        }
-        if survivors.list.is_empty() {
-            return Err(ChooseError::NothingGiven { step, vocab_size });
-        }
-        Ok(survivors)
-    }
-}
-
-/// Farthest that given probabilities may sum from 1: what six written digits of each can cost.
-const SUM_SLACK: f64 = 1e-4;
-
-/// Probabilities as candidates: ordered by the probability itself, the score its logarithm.
-fn given(row: &[f64]) -> Result<Vec<Candidate>, ChooseError> {
-    let mut list = Vec::new();
-    for (token, &value) in (0..).zip(row) {
-        if !(0.0..=1.0).contains(&value) {
-            return Err(ChooseError::Probability { token: TokenId(token), value });
-        }
-        if value > 0.0 {
-            list.push(Candidate { token, score: libm::log(value), weight: value });
-        }
-    }
-    let sum: f64 = list.iter().map(|candidate| candidate.weight).sum();
-    if (sum - 1.0).abs() > SUM_SLACK {
-        return Err(ChooseError::ProbabilitySum { sum });
-    }
-    list.sort_unstable_by(|a, b| b.weight.total_cmp(&a.weight).then(a.token.cmp(&b.token)));
-    Ok(list)
-}
-
 /// What is noted on the way through the stages.
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -257,7 +205,7 @@ impl Progress {
         self.allowed.get_or_insert(in_play);
     }
 
-    fn note(
+    pub(crate) fn note(
         &mut self,
         stage: &'static str,
         survivors: &Survivors,

@@ -1,34 +1,135 @@
 //! One draw from a distribution: Gumbel-max under the tokens' own noise.
+//!
+//! The drawn token has the largest `score - best + noise`; equal sums go to the higher score,
+//! then to the lower token id. A token's noise is at most `-ln(v)` for any v not above its
+//! uniform, since `-ln(1 - v) >= v`: that alone rules out nearly every token, and costs no
+//! logarithm.
 
-use crate::noise::{Noise, uniform_floor};
-use crate::survivors::Survivors;
+use crate::arithmetic::exp;
+use crate::dense::{BLOCK, Row};
+use crate::noise::{GROUP, Noise, UNIFORM_MIN, uniform_floor, uniform_floor_f32};
+use crate::survivors::{Candidate, Survivors};
 
-/// Place in the list of the drawn token: the largest `score + noise`, ties to the earlier place.
-///
-/// A token's noise is at most `-ln(v)` for any lower bound v of its uniform, since
-/// `-ln(1 - v) >= v`; most tokens are ruled out by that alone, and cost no logarithm.
-pub(crate) fn draw(survivors: &Survivors, noise: &Noise) -> usize {
-    let mut best = (f64::NEG_INFINITY, 0);
-    // A token can only win if `v <= bound * exp(score - offset)`.
-    let mut bound = f64::INFINITY;
-    let list = &survivors.list;
-    if list.len() == 1 {
-        return 0;
+/// The leader of a draw, and what a token needs to overtake it.
+#[derive(Debug)]
+struct Lead<'a> {
+    noise: &'a Noise,
+    /// The score that all sums are relative to.
+    best: f64,
+    leader: Candidate,
+    sum: f64,
+    /// A token can only win where its uniform is at most `bound * exp(score - best)`.
+    bound: f64,
+    /// The same for weights and floors in `f32`.
+    bound_f32: f32,
+}
+
+impl<'a> Lead<'a> {
+    /// Starts with the best token, which wins most often.
+    fn new(noise: &'a Noise, best: Candidate) -> Self {
+        let sum = f64::NEG_INFINITY;
+        let (bound, bound_f32) = (f64::INFINITY, f32::INFINITY);
+        let mut lead = Self { noise, best: best.score, leader: best, sum, bound, bound_f32 };
+        lead.try_token(best);
+        lead
     }
-    for (index, candidate) in list.iter().enumerate() {
-        let relative = candidate.score - survivors.offset;
-        if bound.is_finite() {
-            let floor = uniform_floor(noise.high_word(candidate.token));
-            if floor > bound * candidate.weight {
-                continue;
+
+    fn try_token(&mut self, candidate: Candidate) {
+        let sum = candidate.score - self.best + self.noise.gumbel(candidate.token);
+        let (other, leader) = (&candidate, &self.leader);
+        let first = other.score > leader.score
+            || (other.score >= leader.score && other.token < leader.token);
+        if sum > self.sum || (sum >= self.sum && first) {
+            (self.leader, self.sum) = (candidate, sum);
+            // The slacks cover every rounding on the way, so that no winner is ruled out.
+            self.bound = libm::exp(-sum) * (1.0 + 1e-9);
+            #[expect(clippy::cast_possible_truncation, reason = "rounded, with its slack")]
+            {
+                self.bound_f32 = (libm::exp(-sum) * (1.0 + 1e-4)) as f32;
             }
         }
-        let sum = relative + noise.gumbel(candidate.token);
-        if sum > best.0 {
-            best = (sum, index);
-            // The slack covers every rounding on the way, so no winner is ruled out.
-            bound = libm::exp(-sum) * (1.0 + 1e-9);
+    }
+
+    /// Tries a token unless its high word rules it out.
+    fn offer(&mut self, candidate: Candidate) {
+        let limit = self.bound * candidate.weight;
+        if limit >= UNIFORM_MIN && uniform_floor(self.noise.high_word(candidate.token)) <= limit {
+            self.try_token(candidate);
         }
     }
-    best.1
+}
+
+/// Place in the list of the drawn token.
+pub(crate) fn draw_from_list(survivors: &Survivors, noise: &Noise) -> usize {
+    let list = &survivors.list;
+    let mut lead = Lead::new(noise, list[0]);
+    // Given probabilities weigh their own value: `best` is then the score of weight 1.
+    lead.best = survivors.offset;
+    lead.sum = f64::NEG_INFINITY;
+    lead.try_token(list[0]);
+    for &candidate in &list[1..] {
+        lead.offer(candidate);
+    }
+    let drawn = lead.leader.token;
+    list.iter().position(|c| c.token == drawn).expect("the leader is one of the list")
+}
+
+/// The token drawn from a whole row, whose best token is `best` and whose weights are given.
+pub(crate) fn draw_from_row(
+    row: &Row<'_>,
+    best: Candidate,
+    weights: &[f32],
+    noise: &Noise,
+) -> Candidate {
+    let mut lead = Lead::new(noise, best);
+    let blocks = weights.as_chunks::<BLOCK>().0;
+    for (index, (block, &max)) in blocks.iter().zip(row.maxima()).enumerate() {
+        let heaviest = exp(row.score(max) - best.score) * (1.0 + 1e-9);
+        if max == f32::NEG_INFINITY || lead.bound * heaviest < UNIFORM_MIN {
+            continue;
+        }
+        for (group, weights) in block.as_chunks::<GROUP>().0.iter().enumerate() {
+            offer_group(&mut lead, row, index * BLOCK + group * GROUP, weights);
+        }
+    }
+    for &candidate in row.edited() {
+        let weight = exp(candidate.score - best.score);
+        lead.offer(Candidate { weight, ..candidate });
+    }
+    lead.leader
+}
+
+/// Rules out most of sixteen neighbouring tokens at once, and tries the others.
+#[inline(always)]
+fn offer_group(lead: &mut Lead<'_>, row: &Row<'_>, first: usize, weights: &[f32; GROUP]) {
+    let group = u32::try_from(first / GROUP).expect("token ids are u32");
+    let words = lead.noise.high_words(group);
+    let mut possible = 0_u32;
+    for (word, lanes) in words.iter().enumerate() {
+        for (lane, &high) in lanes.iter().enumerate() {
+            let limit = lead.bound_f32 * weights[4 * word + lane];
+            possible |= u32::from(uniform_floor_f32(high) <= limit);
+        }
+    }
+    if possible != 0 {
+        try_group(lead, row, first, &words, weights);
+    }
+}
+
+#[cold]
+fn try_group(
+    lead: &mut Lead<'_>,
+    row: &Row<'_>,
+    first: usize,
+    words: &[[u32; 4]; 4],
+    weights: &[f32; GROUP],
+) {
+    for (offset, &high) in words.as_flattened().iter().enumerate() {
+        let is_possible = uniform_floor_f32(high) <= lead.bound_f32 * weights[offset];
+        let value = row.values().get(first + offset).copied().unwrap_or(f32::NEG_INFINITY);
+        if is_possible && value > f32::NEG_INFINITY {
+            let token = u32::try_from(first + offset).expect("token ids are u32");
+            lead.try_token(Candidate { token, score: row.score(value), weight: 0.0 });
+        }
+    }
 }

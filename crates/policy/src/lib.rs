@@ -6,23 +6,30 @@
 
 mod arithmetic;
 mod choose;
+mod dense;
 mod draw;
 mod edits;
 mod error;
 mod file;
 mod like;
 mod limits;
+mod literal;
 mod mask;
+mod mass;
+mod narrow;
 mod noise;
 pub mod numpy;
 mod philox;
 mod policy;
 mod repeats;
+#[cfg(test)]
+mod rows;
 mod rule;
 mod stage;
 mod survivors;
+mod whole_row;
 
-pub use choose::{Literal, Scratch, StepContext, Survivor};
+pub use choose::{Scratch, StepContext, Survivor};
 pub use error::{ChooseError, PolicyError};
 pub use file::{
     AccountLevel, ChooseRule, Constraints, Dry, FailureMode, Fallback, FileError, Identity, Method,
@@ -30,6 +37,7 @@ pub use file::{
     Slo, Stop, Window,
 };
 pub use like::Peer;
+pub use literal::Literal;
 pub use mask::TokenMask;
 pub use policy::Policy;
 pub use stage::Stage;

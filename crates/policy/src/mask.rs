@@ -50,6 +50,11 @@ impl TokenMask {
         self.words.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 
+    /// The bits, 64 tokens a word, lowest token in the lowest bit.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
     /// How many tokens are allowed.
     #[must_use]
     pub fn count(&self) -> usize {

@@ -1,17 +1,18 @@
 //! The noise of one draw: for each token a number that depends on nothing but its own key.
 
-use crate::philox::philox;
+use crate::philox::{philox, philox_lanes};
 
-/// Tokens that share one block of the generator, a word each.
-pub(crate) const BLOCK: u32 = 4;
+/// Tokens whose noise is made together: four blocks of the generator, four words each.
+pub(crate) const GROUP: usize = 16;
 
-/// Smallest distance from 0 of a token's uniform, `2^-53`.
+/// The least uniform a token can have, `2^-53`.
 pub(crate) const UNIFORM_MIN: f64 = 1.0 / (1_u64 << 53) as f64;
 
 /// One draw's noise, keyed by seed, choice index and step; each token then has its own.
 ///
-/// Key: the seed's low and high word. Counter: `token / 4`, step, choice, and which half of the
-/// token's 52 bits the block holds (0 high, 1 low). The token's word is number `token % 4`.
+/// Key: the seed's low and high word. Counter: `4 * (token / 16) + token % 4`, step, choice, and
+/// which half of the token's 52 bits the block holds (0 high, 1 low). The token's word is number
+/// `token / 4 % 4`, so that a word of four neighbouring blocks serves four neighbouring tokens.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Noise {
     key: [u32; 2],
@@ -25,36 +26,50 @@ impl Noise {
         Self { key: [seed as u32, (seed >> 32) as u32], step, choice }
     }
 
-    /// The high words of the four tokens `4 * block ..`.
+    /// The high words of the tokens `16 * group ..`: token `4 * word + lane` at `[word][lane]`.
     #[inline(always)]
-    pub(crate) fn high_words(&self, block: u32) -> [u32; 4] {
-        philox([block, self.step, self.choice, 0], self.key)
+    pub(crate) fn high_words(&self, group: u32) -> [[u32; 4]; 4] {
+        let first = group.wrapping_mul(4);
+        let blocks = [first, first.wrapping_add(1), first.wrapping_add(2), first.wrapping_add(3)];
+        philox_lanes([blocks, [self.step; 4], [self.choice; 4], [0; 4]], self.key)
     }
 
     /// The high word of one token.
     pub(crate) fn high_word(&self, token: u32) -> u32 {
-        self.high_words(token / BLOCK)[(token % BLOCK) as usize]
-    }
-
-    /// The token's uniform, in (0, 1): 52 bits of noise and one half.
-    fn uniform(&self, token: u32) -> f64 {
-        let high = self.high_word(token);
-        let low = philox([token / BLOCK, self.step, self.choice, 1], self.key);
-        let low = low[(token % BLOCK) as usize] >> 12;
-        let bits = (u64::from(high) << 20) | u64::from(low);
-        #[expect(clippy::cast_precision_loss, reason = "52 bits fit")]
-        let uniform = (bits as f64 + 0.5) / (1_u64 << 52) as f64;
-        uniform
+        self.word(token, 0)
     }
 
     /// The token's Gumbel noise, `-ln(-ln(1 - v))` for its uniform v.
     pub(crate) fn gumbel(&self, token: u32) -> f64 {
         -libm::log(-libm::log1p(-self.uniform(token)))
     }
+
+    /// The token's uniform, in (0, 1): 52 bits of noise and one half.
+    fn uniform(&self, token: u32) -> f64 {
+        let (high, low) = (self.word(token, 0), self.word(token, 1));
+        let bits = (u64::from(high) << 20) | u64::from(low >> 12);
+        #[expect(clippy::cast_precision_loss, reason = "52 bits fit")]
+        let uniform = (bits as f64 + 0.5) / (1_u64 << 52) as f64;
+        uniform
+    }
+
+    fn word(&self, token: u32, half: u32) -> u32 {
+        let block = (token / 16).wrapping_mul(4).wrapping_add(token % 4);
+        philox([block, self.step, self.choice, half], self.key)[(token / 4 % 4) as usize]
+    }
 }
 
 /// The least that a token's uniform can be, given its high word.
-#[inline(always)]
 pub(crate) fn uniform_floor(high: u32) -> f64 {
     f64::from(high) / (1_u64 << 32) as f64
 }
+
+/// The same rounded down to 31 bits, in `f32`: signed words convert in one instruction.
+#[inline(always)]
+#[expect(clippy::cast_precision_loss, reason = "a bound with its own slack")]
+pub(crate) fn uniform_floor_f32(high: u32) -> f32 {
+    (high >> 1).cast_signed() as f32 * (1.0 / (1_u32 << 31) as f32)
+}
+
+#[cfg(test)]
+mod tests;

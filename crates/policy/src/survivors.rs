@@ -1,5 +1,7 @@
 //! The tokens still in play, best first, and every filter as its definition on that list.
 
+use std::cmp::Ordering;
+
 use crate::arithmetic::exp;
 use crate::like::{TopKTies, TopPCut, TypicalCut};
 
@@ -18,6 +20,15 @@ pub(crate) struct Candidate {
     pub weight: f64,
 }
 
+impl Candidate {
+    /// The one of two that comes first: the higher score, then the lower token id.
+    pub(crate) fn first(self, other: Self) -> Self {
+        let other_first =
+            other.score > self.score || (other.score >= self.score && other.token < self.token);
+        if other_first { other } else { self }
+    }
+}
+
 /// Tokens in play by falling score, ties by rising token id; never empty between stages.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Survivors {
@@ -28,12 +39,19 @@ pub(crate) struct Survivors {
     pub total: f64,
     /// What `total` was when the weights were last computed, before any filter.
     pub total_unfiltered: f64,
+    /// Room for sorting.
+    pub keys: Vec<u64>,
 }
 
 impl Survivors {
     /// Sorts the list and computes every weight anew: a stable softmax, not yet divided.
     pub(crate) fn soften(&mut self) {
         sort(&mut self.list);
+        self.weigh();
+    }
+
+    /// The same for a list already in order.
+    pub(crate) fn weigh(&mut self) {
         self.offset = self.list.first().map_or(0.0, |best| best.score);
         for candidate in &mut self.list {
             candidate.weight = exp(candidate.score - self.offset);
@@ -147,16 +165,25 @@ impl Survivors {
 
     /// Epsilon sampling (Hewitt et al. 2022): probabilities of at least epsilon.
     pub(crate) fn epsilon(&mut self, epsilon: f64) {
-        self.keep_weights_from(epsilon * self.total * (1.0 - SLACK));
+        self.keep_weights_from_share(epsilon, self.total);
     }
 
     /// Eta sampling (Hewitt et al. 2022): epsilon, lowered where the entropy is high.
     pub(crate) fn eta(&mut self, epsilon: f64) {
-        let bound = epsilon.sqrt() * libm::exp(-self.entropy());
-        self.keep_weights_from(epsilon.min(bound) * self.total * (1.0 - SLACK));
+        let bound = Self::eta_bound(epsilon, self.entropy());
+        self.keep_weights_from_share(bound, self.total);
     }
 
-    /// Keeps what weighs at least `threshold`, and always what ties with the best.
+    /// The least probability that eta sampling keeps: `min(e, sqrt(e) * exp(-entropy))`.
+    pub(crate) fn eta_bound(epsilon: f64, entropy: f64) -> f64 {
+        epsilon.min(epsilon.sqrt() * libm::exp(-entropy))
+    }
+
+    /// Keeps what has at least `share` of `total`, and always what ties with the best.
+    pub(crate) fn keep_weights_from_share(&mut self, share: f64, total: f64) {
+        self.keep_weights_from(share * total * (1.0 - SLACK));
+    }
+
     fn keep_weights_from(&mut self, threshold: f64) {
         let best = self.list[0].score;
         let kept = self.list.partition_point(|c| c.weight >= threshold || c.score >= best);
@@ -173,5 +200,8 @@ impl Survivors {
 
 /// Falling score, ties by rising token id: the one order of tokens.
 pub(crate) fn sort(list: &mut [Candidate]) {
-    list.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.token.cmp(&b.token)));
+    // Scores are never NaN, and -0.0 ties with 0.0.
+    list.sort_unstable_by(|a, b| {
+        b.score.partial_cmp(&a.score).unwrap_or(Ordering::Equal).then(a.token.cmp(&b.token))
+    });
 }
