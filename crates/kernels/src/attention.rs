@@ -81,27 +81,10 @@ pub struct HeadQueries<'a> {
 impl HeadQueries<'_> {
     /// Checks what every path relies on.
     pub(crate) fn check(&self, slab: &KvSlab<'_>, out: &[f32]) {
-        assert_eq!(
-            self.queries.len(),
-            self.visible.len(),
-            "a range for each query"
-        );
-        assert_eq!(
-            out.len(),
-            self.queries.len() * slab.padded_dim,
-            "an output for each query"
-        );
-        assert!(
-            slab.padded_dim.is_multiple_of(TILE),
-            "padded to whole lanes"
-        );
-        assert!(
-            self.visible.iter().all(|&(first, end)| first < end),
-            "each sees a position"
-        );
-        assert!(
-            self.queries.iter().all(|q| q.len() <= slab.padded_dim),
-            "head dimension fits"
-        );
+        assert_eq!(self.queries.len(), self.visible.len(), "a range for each query");
+        assert_eq!(out.len(), self.queries.len() * slab.padded_dim, "an output for each query");
+        assert!(slab.padded_dim.is_multiple_of(TILE), "padded to whole lanes");
+        assert!(self.visible.iter().all(|&(first, end)| first < end), "each sees a position");
+        assert!(self.queries.iter().all(|q| q.len() <= slab.padded_dim), "head dimension fits");
     }
 }

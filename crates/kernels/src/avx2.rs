@@ -98,10 +98,7 @@ pub(crate) fn i_load(x: &[u8; 64]) -> I {
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
 pub(crate) fn f_half(x: &[u8; 32]) -> F {
-    F(
-        _mm256_cvtph_ps(load_16(&x[..16])),
-        _mm256_cvtph_ps(load_16(&x[16..])),
-    )
+    F(_mm256_cvtph_ps(load_16(&x[..16])), _mm256_cvtph_ps(load_16(&x[16..])))
 }
 
 /// Sixteen bf16 to f32, exact.
@@ -118,10 +115,7 @@ pub(crate) fn f_bf16(x: &[u8; 32]) -> F {
 #[inline]
 pub(crate) fn i_bytes(x: &[u8; 16]) -> I {
     let x = load_16(x);
-    I(
-        _mm256_cvtepi8_epi32(x),
-        _mm256_cvtepi8_epi32(_mm_srli_si128::<8>(x)),
-    )
+    I(_mm256_cvtepi8_epi32(x), _mm256_cvtepi8_epi32(_mm_srli_si128::<8>(x)))
 }
 
 /// Sixteen unsigned bytes to i32.
@@ -129,10 +123,7 @@ pub(crate) fn i_bytes(x: &[u8; 16]) -> I {
 #[inline]
 pub(crate) fn i_ubytes(x: &[u8; 16]) -> I {
     let x = load_16(x);
-    I(
-        _mm256_cvtepu8_epi32(x),
-        _mm256_cvtepu8_epi32(_mm_srli_si128::<8>(x)),
-    )
+    I(_mm256_cvtepu8_epi32(x), _mm256_cvtepu8_epi32(_mm_srli_si128::<8>(x)))
 }
 
 /// Stores the low byte of each of sixteen i32 that lie between -128 and 127.
@@ -140,10 +131,8 @@ pub(crate) fn i_ubytes(x: &[u8; 16]) -> I {
 #[inline]
 pub(crate) fn i_store_bytes(x: I, to: &mut [i8; 16]) {
     let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(x.0, x.1));
-    let bytes = _mm_packs_epi16(
-        _mm256_castsi256_si128(words),
-        _mm256_extracti128_si256::<1>(words),
-    );
+    let bytes =
+        _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
     // SAFETY: sixteen writable bytes, and `storeu` needs no alignment.
     unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), bytes) };
 }
@@ -157,10 +146,7 @@ pub(crate) fn i_max_abs_bits(a: F, b: F) -> u32 {
         _mm256_max_epi32(abs(a.0), abs(a.1)),
         _mm256_max_epi32(abs(b.0), abs(b.1)),
     );
-    let x = _mm_max_epi32(
-        _mm256_castsi256_si128(largest),
-        _mm256_extracti128_si256::<1>(largest),
-    );
+    let x = _mm_max_epi32(_mm256_castsi256_si128(largest), _mm256_extracti128_si256::<1>(largest));
     let x = _mm_max_epi32(x, _mm_shuffle_epi32::<0b01_00_11_10>(x));
     let x = _mm_max_epi32(x, _mm_shuffle_epi32::<0b10_11_00_01>(x));
     _mm_cvtsi128_si32(x).cast_unsigned()
@@ -207,17 +193,13 @@ fn dot(sum: I, codes: I, x: i32) -> I {
 #[inline]
 pub(crate) fn dot_wide(sum: I, codes: I, x: i32) -> I {
     let x = _mm256_set1_epi32(x);
-    let (x_even, x_odd) = (
-        _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(x)),
-        _mm256_srai_epi16::<8>(x),
-    );
+    let (x_even, x_odd) =
+        (_mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(x)), _mm256_srai_epi16::<8>(x));
     let half = |sum: __m256i, codes: __m256i| {
         let even = _mm256_and_si256(codes, _mm256_set1_epi16(0xff));
         let odd = _mm256_srli_epi16::<8>(codes);
-        let pairs = _mm256_add_epi32(
-            _mm256_madd_epi16(even, x_even),
-            _mm256_madd_epi16(odd, x_odd),
-        );
+        let pairs =
+            _mm256_add_epi32(_mm256_madd_epi16(even, x_even), _mm256_madd_epi16(odd, x_odd));
         _mm256_add_epi32(sum, pairs)
     };
     I(half(sum.0, codes.0), half(sum.1, codes.1))

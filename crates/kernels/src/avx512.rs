@@ -103,9 +103,7 @@ pub(crate) fn f_half(x: &[u8; 32]) -> F {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[inline]
 pub(crate) fn f_bf16(x: &[u8; 32]) -> F {
-    F(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(
-        _mm512_cvtepu16_epi32(load_32(x)),
-    )))
+    F(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(load_32(x)))))
 }
 
 /// Sixteen signed bytes to i32.
@@ -142,9 +140,7 @@ pub(crate) fn i_max_abs_bits(a: F, b: F) -> u32 {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[inline]
 pub(crate) fn f_power_of_two(n: I) -> F {
-    F(_mm512_castsi512_ps(_mm512_slli_epi32::<23>(
-        i_add(n, i_splat(127)).0,
-    )))
+    F(_mm512_castsi512_ps(_mm512_slli_epi32::<23>(i_add(n, i_splat(127)).0)))
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -166,10 +162,7 @@ pub(crate) fn i_shl16<const N: u32>(x: I) -> I {
 #[inline]
 fn dot(sum: I, codes: I, x: i32) -> I {
     let pairs = _mm512_maddubs_epi16(codes.0, _mm512_set1_epi32(x));
-    I(_mm512_add_epi32(
-        sum.0,
-        _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)),
-    ))
+    I(_mm512_add_epi32(sum.0, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1))))
 }
 
 /// As `dot` for codes up to 255, whose pairs would saturate 16 bits: widened first.
@@ -181,10 +174,7 @@ fn dot_wide(sum: I, codes: I, x: i32) -> I {
     let x_odd = _mm512_srai_epi16::<8>(x);
     let even = _mm512_and_si512(codes.0, _mm512_set1_epi16(0xff));
     let odd = _mm512_srli_epi16::<8>(codes.0);
-    let pairs = _mm512_add_epi32(
-        _mm512_madd_epi16(even, x_even),
-        _mm512_madd_epi16(odd, x_odd),
-    );
+    let pairs = _mm512_add_epi32(_mm512_madd_epi16(even, x_even), _mm512_madd_epi16(odd, x_odd));
     I(_mm512_add_epi32(sum.0, pairs))
 }
 

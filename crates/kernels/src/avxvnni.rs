@@ -10,10 +10,7 @@ use crate::lanes_matmul::lane_matmul;
 #[inline]
 fn dot(sum: I, codes: I, x: i32) -> I {
     let x = _mm256_set1_epi32(x);
-    I(
-        _mm256_dpbusd_avx_epi32(sum.0, codes.0, x),
-        _mm256_dpbusd_avx_epi32(sum.1, codes.1, x),
-    )
+    I(_mm256_dpbusd_avx_epi32(sum.0, codes.0, x), _mm256_dpbusd_avx_epi32(sum.1, codes.1, x))
 }
 
 /// The same instruction serves eight-bit codes.

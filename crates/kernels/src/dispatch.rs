@@ -1,8 +1,5 @@
 //! Chooses the path once, at start, and names it.
-#![expect(
-    unsafe_code,
-    reason = "calls functions compiled for instructions the CPU reported"
-)]
+#![expect(unsafe_code, reason = "calls functions compiled for instructions the CPU reported")]
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,13 +29,8 @@ pub enum IsaError {
 
 impl Isa {
     /// Every path, the slowest first.
-    pub const ALL: [Self; 5] = [
-        Self::Scalar,
-        Self::Avx2,
-        Self::AvxVnni,
-        Self::Avx512,
-        Self::Avx512Vnni,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Scalar, Self::Avx2, Self::AvxVnni, Self::Avx512, Self::Avx512Vnni];
 
     /// The name on the command line, in the log and in records.
     #[must_use]
@@ -70,11 +62,7 @@ impl Isa {
     /// The fastest path this CPU has.
     #[must_use]
     pub fn best() -> Self {
-        Self::ALL
-            .into_iter()
-            .rev()
-            .find(|isa| isa.is_present())
-            .unwrap_or(Self::Scalar)
+        Self::ALL.into_iter().rev().find(|isa| isa.is_present()).unwrap_or(Self::Scalar)
     }
 }
 
@@ -83,9 +71,7 @@ impl FromStr for Isa {
 
     fn from_str(name: &str) -> Result<Self, IsaError> {
         let known = Self::ALL.into_iter().find(|isa| isa.name() == name);
-        known.ok_or_else(|| IsaError::Unknown {
-            name: name.to_owned(),
-        })
+        known.ok_or_else(|| IsaError::Unknown { name: name.to_owned() })
     }
 }
 
@@ -107,9 +93,7 @@ pub struct Kernels {
 
 impl fmt::Debug for Kernels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kernels")
-            .field("isa", &self.isa)
-            .finish_non_exhaustive()
+        f.debug_struct("Kernels").field("isa", &self.isa).finish_non_exhaustive()
     }
 }
 

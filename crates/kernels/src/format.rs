@@ -70,11 +70,7 @@ pub(crate) trait Layout {
     const DS: usize = if Self::K { 1 } else { Self::SUPER };
     const M_AT: usize = Self::DS * 2 * LANES;
     const SCALES_AT: usize = Self::M_AT * if Self::MINIMUM { 2 } else { 1 };
-    const SCALES: usize = if Self::K {
-        Self::SUPER * Self::SUBS * LANES
-    } else {
-        0
-    };
+    const SCALES: usize = if Self::K { Self::SUPER * Self::SUBS * LANES } else { 0 };
     const MINIMA_AT: usize = Self::SCALES_AT + Self::SCALES;
     const MINIMA: usize = if Self::MINIMUM { Self::SCALES } else { 0 };
     const PLANES_AT: usize = (Self::MINIMA_AT + Self::MINIMA).next_multiple_of(64);

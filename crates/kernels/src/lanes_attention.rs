@@ -20,11 +20,7 @@ macro_rules! lane_attention {
                 f_half(bytes[at * 2..].first_chunk().expect("sixteen halves"))
             } else {
                 let bytes = &bytes[at * 4..][..64];
-                f_load(
-                    bytemuck::cast_slice(bytes)
-                        .first_chunk()
-                        .expect("sixteen numbers"),
-                )
+                f_load(bytemuck::cast_slice(bytes).first_chunk().expect("sixteen numbers"))
             }
         }
 
@@ -64,12 +60,7 @@ macro_rules! lane_attention {
                     let low = first.clamp(start, start + SEGMENT);
                     *range = (low, end.clamp(low, start + SEGMENT));
                 }
-                scores::<HALF>(
-                    queries.queries,
-                    slab,
-                    (start, &ranges[..count]),
-                    &mut weights,
-                );
+                scores::<HALF>(queries.queries, slab, (start, &ranges[..count]), &mut weights);
                 let mut parts = [Running { max: 0.0, sum: 0.0 }; $tile];
                 let mut factors = [(0.0f32, 0.0f32); $tile];
                 for q in 0..count {
@@ -138,9 +129,8 @@ macro_rules! lane_attention {
         #[target_feature(enable = $features)]
         #[inline]
         fn exponentials(weights: &mut [f32; SEGMENT], low: usize, high: usize) -> Running {
-            let max = weights[low..high]
-                .iter()
-                .fold(f32::NEG_INFINITY, |m, &s| crate::math::max(m, s));
+            let max =
+                weights[low..high].iter().fold(f32::NEG_INFINITY, |m, &s| crate::math::max(m, s));
             let mut sums = f_splat(0.0);
             for tile in low / TILE..high.div_ceil(TILE) {
                 let at = tile * TILE;
@@ -154,10 +144,7 @@ macro_rules! lane_attention {
             }
             let mut lanes = [0.0f32; 16];
             f_store(sums, &mut lanes);
-            Running {
-                max,
-                sum: crate::scalar::tree_sum(&lanes),
-            }
+            Running { max, sum: crate::scalar::tree_sum(&lanes) }
         }
 
         /// Weighted values of this segment, merged into `out`.
@@ -204,9 +191,8 @@ macro_rules! lane_attention {
                     if from == to {
                         continue;
                     }
-                    let lanes: &mut [f32; 16] = out[q * dim + d..]
-                        .first_chunk_mut()
-                        .expect("sixteen dimensions");
+                    let lanes: &mut [f32; 16] =
+                        out[q * dim + d..].first_chunk_mut().expect("sixteen dimensions");
                     let merged = if started[q] {
                         let (keep, add) = factors[q];
                         let added = f_mul(sums[q], f_splat(add));

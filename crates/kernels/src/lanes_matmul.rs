@@ -91,11 +91,7 @@ macro_rules! lane_matmul {
             let at = if L::K { 0 } else { index * 32 };
             let half = |at: usize| f_half(block[at..].first_chunk().expect("sixteen halves"));
             let d = half(at);
-            let m = if L::MINIMUM {
-                half(L::M_AT + at)
-            } else {
-                f_splat(0.0)
-            };
+            let m = if L::MINIMUM { half(L::M_AT + at) } else { f_splat(0.0) };
             if !L::K || L::SUBS == 2 {
                 return (d, m);
             }
@@ -151,11 +147,7 @@ macro_rules! lane_matmul {
         #[target_feature(enable = $features)]
         #[inline]
         fn dot_any<L: Layout>(sum: I, codes: I, x: i32) -> I {
-            if L::BITS == 8 {
-                dot_wide(sum, codes, x)
-            } else {
-                dot(sum, codes, x)
-            }
+            if L::BITS == 8 { dot_wide(sum, codes, x) } else { dot(sum, codes, x) }
         }
 
         /// Adds one block to the sums of `T` rows of activations.
@@ -260,11 +252,9 @@ macro_rules! lane_matmul {
             let weights = |at: usize| {
                 let bytes = &group[at * size..][..size];
                 match format {
-                    crate::Format::F32 => f_load(
-                        bytemuck::cast_slice(bytes)
-                            .first_chunk()
-                            .expect("sixteen numbers"),
-                    ),
+                    crate::Format::F32 => {
+                        f_load(bytemuck::cast_slice(bytes).first_chunk().expect("sixteen numbers"))
+                    }
                     crate::Format::F16 => f_half(bytes.first_chunk().expect("sixteen halves")),
                     _ => f_bf16(bytes.first_chunk().expect("sixteen halves")),
                 }

@@ -10,13 +10,8 @@ pub(crate) const LN2_HI: f32 = 0.693_359_4;
 pub(crate) const LN2_LO: f32 = -0.000_212_194_44;
 /// `e^r = 1 + r + r^2 * q(r)` on |r| <= ln 2 / 2; the coefficients of q from the highest.
 /// Minimax by Remez exchange on the relative error, 3.1e-9 before rounding to f32.
-pub(crate) const EXP_POLY: [f32; 5] = [
-    0.001_381_454,
-    0.008_368_745,
-    0.041_668_39,
-    0.166_665_21,
-    0.499_999_94,
-];
+pub(crate) const EXP_POLY: [f32; 5] =
+    [0.001_381_454, 0.008_368_745, 0.041_668_39, 0.166_665_21, 0.499_999_94];
 /// Below this the result is 0; above `EXP_MAX` it is infinite.
 pub(crate) const EXP_MIN: f32 = -104.0;
 pub(crate) const EXP_MAX: f32 = 89.0;
@@ -32,10 +27,7 @@ pub(crate) fn min(a: f32, b: f32) -> f32 {
 }
 
 /// `2^n` for n in -126 to 127, by its exponent bits.
-#[expect(
-    clippy::cast_sign_loss,
-    reason = "n + 127 is positive in the stated range"
-)]
+#[expect(clippy::cast_sign_loss, reason = "n + 127 is positive in the stated range")]
 fn power_of_two(n: i32) -> f32 {
     f32::from_bits(((n + 127) as u32) << 23)
 }
@@ -51,10 +43,7 @@ pub fn exp(x: f32) -> f32 {
         q = q.mul_add(r, c);
     }
     let p = q.mul_add(r * r, r) + 1.0;
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "n lies between -150 and 129"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "n lies between -150 and 129")]
     let n = n as i32;
     // Two factors, so that neither leaves the range of normal numbers.
     let half = n >> 1;

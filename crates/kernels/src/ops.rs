@@ -30,15 +30,43 @@ impl Kernels {
                 let index = row * blocks + block;
                 let Some(scale) = (self.quantise_block)(&padded, &mut out.codes[index]) else {
                     let column = values.iter().position(|v| !v.is_finite()).unwrap_or(0);
-                    return Err(NonFinite {
-                        row,
-                        column: block * BLOCK + column,
-                    });
+                    return Err(NonFinite { row, column: block * BLOCK + column });
                 };
                 out.finish_block(index, scale);
             }
         }
         Ok(())
+    }
+
+    /// Quantises rows and what the quantising left of them: row `2 i` holds the codes of row
+    /// `i`, row `2 i + 1` those of `x - scale * code`, product and difference each rounded.
+    ///
+    /// The sum of both products is a product with activations of twice the bits, for one read
+    /// of the weights.
+    ///
+    /// # Errors
+    /// `NonFinite` names the first value that is infinite or not a number.
+    ///
+    /// # Panics
+    /// If `x` is not whole rows.
+    pub fn quantise_with_rest(
+        &self,
+        x: &[f32],
+        columns: usize,
+        out: &mut QuantisedRows,
+    ) -> Result<(), NonFinite> {
+        self.quantise(x, columns, out)?;
+        let mut pairs = Vec::with_capacity(2 * x.len());
+        for (row, x) in x.chunks_exact(columns).enumerate() {
+            pairs.extend_from_slice(x);
+            let first = row * out.blocks;
+            for (block, x) in x.chunks(BLOCK).enumerate() {
+                let (scale, codes) = (out.scales[first + block], &out.codes[first + block]);
+                let codes = codes.iter().flatten();
+                pairs.extend(x.iter().zip(codes).map(|(x, &code)| x - scale * f32::from(code)));
+            }
+        }
+        self.quantise(&pairs, columns, out)
     }
 
     /// `out = x . weights^T` for quantised weights; `out` is `(rows of x, rows of weights)`.
@@ -47,11 +75,7 @@ impl Kernels {
     /// If the shapes do not fit or the weights are floats.
     pub fn matmul(&self, weights: &PackedMatrix, x: &QuantisedRows, out: &mut [f32], pool: &Pool) {
         assert!(weights.format().is_quantised(), "quantised weights");
-        assert_eq!(
-            x.columns(),
-            weights.columns(),
-            "columns of activations and weights"
-        );
+        assert_eq!(x.columns(), weights.columns(), "columns of activations and weights");
         assert_eq!(out.len(), x.rows() * weights.rows(), "outputs");
         if x.rows() == 0 {
             return;
@@ -68,11 +92,7 @@ impl Kernels {
     pub fn matmul_float(&self, weights: &PackedMatrix, x: &[f32], out: &mut [f32], pool: &Pool) {
         assert!(!weights.format().is_quantised(), "float weights");
         assert!(x.len().is_multiple_of(weights.columns()), "whole rows");
-        assert_eq!(
-            out.len(),
-            x.len() / weights.columns() * weights.rows(),
-            "outputs"
-        );
+        assert_eq!(out.len(), x.len() / weights.columns() * weights.rows(), "outputs");
         if x.is_empty() {
             return;
         }
@@ -107,10 +127,7 @@ impl Kernels {
     /// # Panics
     /// If `x` is not whole rows of the weight's length.
     pub fn rms_norm(&self, x: &mut [f32], weight: &[f32], eps: f32) {
-        assert!(
-            !weight.is_empty() && x.len().is_multiple_of(weight.len()),
-            "whole rows"
-        );
+        assert!(!weight.is_empty() && x.len().is_multiple_of(weight.len()), "whole rows");
         for row in x.chunks_exact_mut(weight.len()) {
             (self.rms_norm)(row, weight, eps);
         }

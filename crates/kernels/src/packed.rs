@@ -67,12 +67,7 @@ impl PackedMatrix {
                 else pack_float_group(format.bits() / 8, bytes, rows_of(group), columns, source)
             );
         });
-        Ok(Self {
-            format,
-            rows,
-            columns,
-            lines,
-        })
+        Ok(Self { format, rows, columns, lines })
     }
 
     #[must_use]
@@ -114,10 +109,7 @@ impl PackedMatrix {
     /// On a float matrix, or outside the matrix.
     #[must_use]
     pub fn block(&self, row: usize, block: usize) -> RawBlock {
-        assert!(
-            row < self.rows && block * BLOCK < self.columns,
-            "inside the matrix"
-        );
+        assert!(row < self.rows && block * BLOCK < self.columns, "inside the matrix");
         let (bytes, lane) = (self.group(row / LANES), row % LANES);
         with_layout!(self.format, L => unpack_block::<L>(bytes, lane, block),
             else unreachable!("invariant: only quantised matrices have blocks"))
@@ -128,10 +120,7 @@ impl PackedMatrix {
         let size = self.format.bits() / 8;
         let at = (column * LANES + row % LANES) * size;
         let bytes = &self.group(row / LANES)[at..at + size];
-        bytes
-            .iter()
-            .rev()
-            .fold(0, |bits, &byte| bits << 8 | u32::from(byte))
+        bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u32::from(byte))
     }
 }
 
@@ -163,12 +152,7 @@ fn pack_group<L: Layout>(
         source.blocks(row, &mut blocks);
         for (index, block) in blocks.iter().enumerate() {
             let start = index / L::SUPER * L::BYTES;
-            pack_block::<L>(
-                &mut bytes[start..start + L::BYTES],
-                lane,
-                index % L::SUPER,
-                block,
-            );
+            pack_block::<L>(&mut bytes[start..start + L::BYTES], lane, index % L::SUPER, block);
         }
     }
 }
@@ -178,11 +162,8 @@ fn field(at: usize, bits: usize, lane: usize, input: usize) -> (usize, usize) {
     let (step, i) = (input / 4, input % 4);
     let per_byte = 8 / bits;
     // Four-bit planes pair step k with k + 4; narrower ones take steps in order.
-    let (plane, slot) = if bits == 4 {
-        (step % 4, step / 4)
-    } else {
-        (step / per_byte, step % per_byte)
-    };
+    let (plane, slot) =
+        if bits == 4 { (step % 4, step / 4) } else { (step / per_byte, step % per_byte) };
     (at + plane * 64 + lane * 4 + i, slot * bits)
 }
 
@@ -234,10 +215,7 @@ fn unpack_block<L: Layout>(bytes: &[u8], lane: usize, block: usize) -> RawBlock 
         let at = at + (d_index * LANES + lane) * 2;
         u16::from_le_bytes([bytes[at], bytes[at + 1]])
     };
-    let mut raw = RawBlock {
-        d: half(0),
-        ..RawBlock::default()
-    };
+    let mut raw = RawBlock { d: half(0), ..RawBlock::default() };
     if L::MINIMUM {
         raw.m = half(L::M_AT);
     }

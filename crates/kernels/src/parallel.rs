@@ -1,10 +1,7 @@
 //! A small pool of threads that shares out work items, each computed exactly once.
 //!
 //! Results cannot depend on timing: who computes an item is free, what it computes is not.
-#![expect(
-    unsafe_code,
-    reason = "work borrows the caller's stack and writes disjoint parts"
-)]
+#![expect(unsafe_code, reason = "work borrows the caller's stack and writes disjoint parts")]
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -63,9 +60,7 @@ pub struct Pool {
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pool")
-            .field("threads", &self.threads())
-            .finish_non_exhaustive()
+        f.debug_struct("Pool").field("threads", &self.threads()).finish_non_exhaustive()
     }
 }
 
@@ -89,20 +84,10 @@ impl Pool {
             let seen = Arc::clone(&parked);
             let builder = std::thread::Builder::new().name(format!("causeway-{index}"));
             let handle = builder.spawn(move || worker_loop(&shared, &seen)).ok()?;
-            Some(Worker {
-                thread: handle.thread().clone(),
-                parked,
-                handle: Some(handle),
-            })
+            Some(Worker { thread: handle.thread().clone(), parked, handle: Some(handle) })
         };
-        let workers = (1..threads.clamp(1, Self::THREADS_MAX))
-            .filter_map(start)
-            .collect();
-        Self {
-            shared,
-            workers,
-            turn: Mutex::new(()),
-        }
+        let workers = (1..threads.clamp(1, Self::THREADS_MAX)).filter_map(start).collect();
+        Self { shared, workers, turn: Mutex::new(()) }
     }
 
     /// Threads that compute, the caller's among them.
@@ -138,12 +123,7 @@ impl Pool {
         self.shared.work_through(job);
         self.close();
         drop(turn);
-        let panic = self
-            .shared
-            .panic
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let panic = self.shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(panic) = panic {
             resume_unwind(panic);
         }
@@ -199,22 +179,13 @@ impl Pool {
         width: usize,
         work: &(dyn Fn(usize, &mut Tile<'_>) + Sync),
     ) {
-        assert!(
-            row_len > 0 && width > 0 && out.len().is_multiple_of(row_len),
-            "whole rows"
-        );
+        assert!(row_len > 0 && width > 0 && out.len().is_multiple_of(row_len), "whole rows");
         let (rows, base) = (out.len() / row_len, SendPtr(out.as_mut_ptr()));
         self.run(row_len.div_ceil(width), &|index| {
             let column = index * width;
             let width = width.min(row_len - column);
-            let mut tile = Tile {
-                base: base.get(),
-                rows,
-                row_len,
-                column,
-                width,
-                borrow: PhantomData,
-            };
+            let mut tile =
+                Tile { base: base.get(), rows, row_len, column, width, borrow: PhantomData };
             work(index, &mut tile);
         });
     }
@@ -303,9 +274,7 @@ impl Shared {
     /// Steps through the gate if it is open.
     fn enter(&self) -> bool {
         let inside = |gate: usize| (gate & OPEN != 0).then_some(gate + 1);
-        self.gate
-            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, inside)
-            .is_ok()
+        self.gate.fetch_update(Ordering::AcqRel, Ordering::Relaxed, inside).is_ok()
     }
 }
 

@@ -15,10 +15,7 @@ pub(crate) fn fma(a: f32, b: f32, c: f32) -> f32 {
     a.mul_add(b, c)
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "rounding to nearest even is what is meant"
-)]
+#[expect(clippy::cast_precision_loss, reason = "rounding to nearest even is what is meant")]
 fn to_f32(x: i32) -> f32 {
     x as f32
 }
@@ -114,11 +111,7 @@ pub(crate) fn group_float(
 ) {
     let number = |bits: u32| match weights.format() {
         Format::F32 => f32::from_bits(bits),
-        Format::F16 => half(
-            bits.to_le_bytes()[..2]
-                .try_into()
-                .map_or(0, u16::from_le_bytes),
-        ),
+        Format::F16 => half(bits.to_le_bytes()[..2].try_into().map_or(0, u16::from_le_bytes)),
         _ => f32::from_bits(bits << 16),
     };
     let first = group * LANES;
@@ -180,10 +173,7 @@ pub(crate) fn gelu_mul(gate: &mut [f32], up: &[f32]) {
 
 fn kv_number(kind: KvType, bytes: &[u8], at: usize) -> f32 {
     let bytes = &bytes[at * kind.bytes()..][..kind.bytes()];
-    let bits = bytes
-        .iter()
-        .rev()
-        .fold(0u32, |bits, &byte| bits << 8 | u32::from(byte));
+    let bits = bytes.iter().rev().fold(0u32, |bits, &byte| bits << 8 | u32::from(byte));
     match kind {
         KvType::F32 => f32::from_bits(bits),
         KvType::F16 => half(u16::try_from(bits).expect("invariant: two bytes fit")),
@@ -211,9 +201,7 @@ fn attend_one(query: &[f32], (first, end): (usize, usize), slab: &KvSlab<'_>, ou
             (0..query.len()).fold(0.0, |sum, d| fma(key(d), query[d], sum))
         };
         let scores: Vec<f32> = (low..high).map(score).collect();
-        let part_max = scores
-            .iter()
-            .fold(f32::NEG_INFINITY, |m, &s| math::max(m, s));
+        let part_max = scores.iter().fold(f32::NEG_INFINITY, |m, &s| math::max(m, s));
         let weights: Vec<f32> = scores.iter().map(|s| math::exp(s - part_max)).collect();
         let mut lanes = [0.0f32; LANES];
         for (position, weight) in (low..high).zip(&weights) {
@@ -221,27 +209,21 @@ fn attend_one(query: &[f32], (first, end): (usize, usize), slab: &KvSlab<'_>, ou
         }
         let part_sum = tree_sum(&lanes);
         let value = |d: usize| {
-            (low..high)
-                .zip(&weights)
-                .fold(0.0, |sum, (position, &weight)| {
-                    let values = slab.values_of(position / TILE);
-                    let at = position % TILE * slab.padded_dim + d;
-                    fma(kv_number(slab.kind, values, at), weight, sum)
-                })
+            (low..high).zip(&weights).fold(0.0, |sum, (position, &weight)| {
+                let values = slab.values_of(position / TILE);
+                let at = position % TILE * slab.padded_dim + d;
+                fma(kv_number(slab.kind, values, at), weight, sum)
+            })
         };
         if segment == first / SEGMENT {
             (max, sum) = (part_max, part_sum);
-            out.iter_mut()
-                .enumerate()
-                .for_each(|(d, out)| *out = value(d));
+            out.iter_mut().enumerate().for_each(|(d, out)| *out = value(d));
             continue;
         }
         let new_max = math::max(max, part_max);
         let (keep, add) = (math::exp(max - new_max), math::exp(part_max - new_max));
         (max, sum) = (new_max, fma(sum, keep, part_sum * add));
-        out.iter_mut()
-            .enumerate()
-            .for_each(|(d, out)| *out = fma(*out, keep, value(d) * add));
+        out.iter_mut().enumerate().for_each(|(d, out)| *out = fma(*out, keep, value(d) * add));
     }
     out.iter_mut().for_each(|out| *out /= sum);
 }

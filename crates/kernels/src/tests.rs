@@ -96,10 +96,7 @@ fn sub_blocks(format: Format, random: &mut Random) -> ([i8; 2], [u8; 2]) {
 }
 
 fn paths() -> Vec<Kernels> {
-    Isa::ALL
-        .into_iter()
-        .filter_map(|isa| Kernels::with_isa(isa).ok())
-        .collect()
+    Isa::ALL.into_iter().filter_map(|isa| Kernels::with_isa(isa).ok()).collect()
 }
 
 fn bits(values: &[f32]) -> Vec<u32> {
@@ -129,11 +126,7 @@ fn a_packed_block_is_the_block_that_went_in() {
             let mut want = vec![RawBlock::default(); columns / BLOCK];
             source.blocks(row, &mut want);
             for (index, want) in want.iter().enumerate() {
-                assert_eq!(
-                    packed.block(row, index),
-                    *want,
-                    "{format:?} row {row} block {index}"
-                );
+                assert_eq!(packed.block(row, index), *want, "{format:?} row {row} block {index}");
             }
         }
     }
@@ -145,18 +138,11 @@ fn every_path_gives_the_bits_of_the_definition() {
     let pools = [Pool::new(1), Pool::new(2), Pool::new(3)];
     for format in Format::ALL {
         let unit = format.row_multiple();
-        for (rows, columns, inputs) in [
-            (1, unit, 1),
-            (16, 2 * unit, 2),
-            (33, 3 * unit, 5),
-            (40, 256, 8),
-            (70, 512, 19),
-        ] {
+        for (rows, columns, inputs) in
+            [(1, unit, 1), (16, 2 * unit, 2), (33, 3 * unit, 5), (40, 256, 8), (70, 512, 19)]
+        {
             let columns = columns.next_multiple_of(unit);
-            let source = RandomRows {
-                format,
-                seed: rows as u64,
-            };
+            let source = RandomRows { format, seed: rows as u64 };
             let packed = PackedMatrix::pack(format, (rows, columns), &source, &pools[0]).unwrap();
             let mut random = Random(99);
             let x: Vec<f32> = (0..inputs * columns).map(|_| random.float()).collect();
@@ -184,11 +170,7 @@ fn a_row_does_not_depend_on_the_rows_beside_it() {
             let all = product(&path, &packed, &x, &pool);
             for (row, x) in x.chunks_exact(columns).enumerate() {
                 let alone = product(&path, &packed, x, &pool);
-                assert_eq!(
-                    alone,
-                    all[row * rows..(row + 1) * rows],
-                    "{format:?} row {row}"
-                );
+                assert_eq!(alone, all[row * rows..(row + 1) * rows], "{format:?} row {row}");
             }
         }
     }
@@ -205,15 +187,7 @@ fn extreme_activations_quantise_alike_on_every_path() {
     ties[0] = 127.0;
     ties[1] = -1.5;
     ties[2] = 2.5;
-    let cases = [
-        ones(0.0),
-        ones(1e-45),
-        ones(1e-38),
-        ones(f32::MAX),
-        mixed,
-        ties,
-        ones(-7.25),
-    ];
+    let cases = [ones(0.0), ones(1e-45), ones(1e-38), ones(f32::MAX), mixed, ties, ones(-7.25)];
     let scalar = Kernels::with_isa(Isa::Scalar).unwrap();
     for x in cases {
         let mut want = [[0i8; 4]; 8];
@@ -221,11 +195,7 @@ fn extreme_activations_quantise_alike_on_every_path() {
         for path in paths() {
             let mut got = [[1i8; 4]; 8];
             let got_scale = (path.quantise_block)(&x, &mut got).unwrap();
-            assert_eq!(
-                (got_scale.to_bits(), got),
-                (scale.to_bits(), want),
-                "{path:?} {x:?}"
-            );
+            assert_eq!((got_scale.to_bits(), got), (scale.to_bits(), want), "{path:?} {x:?}");
         }
     }
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
@@ -243,9 +213,7 @@ fn extreme_activations_quantise_alike_on_every_path() {
 fn elementwise_functions_are_the_same_on_every_path() {
     let mut random = Random(1);
     let mut x: Vec<f32> = (0..1000).map(|_| random.float() * 4.0).collect();
-    x.extend([
-        0.0, -0.0, 1e-45, -1e-40, 88.0, 89.5, -88.0, -103.9, -104.5, 1e30, -1e30, 700.0,
-    ]);
+    x.extend([0.0, -0.0, 1e-45, -1e-40, 88.0, 89.5, -88.0, -103.9, -104.5, 1e30, -1e30, 700.0]);
     let y: Vec<f32> = x.iter().rev().copied().collect();
     let scalar = Kernels::with_isa(Isa::Scalar).unwrap();
     for len in [1, 15, 16, 17, 100, x.len()] {
@@ -254,10 +222,7 @@ fn elementwise_functions_are_the_same_on_every_path() {
                 let (mut silu, mut gelu) = (x[..len].to_vec(), x[..len].to_vec());
                 kernels.silu_mul(&mut silu, &y[..len]);
                 kernels.gelu_mul(&mut gelu, &y[..len]);
-                let mut norm = x[..len]
-                    .iter()
-                    .map(|v| v.clamp(-9e9, 9e9))
-                    .collect::<Vec<_>>();
+                let mut norm = x[..len].iter().map(|v| v.clamp(-9e9, 9e9)).collect::<Vec<_>>();
                 kernels.rms_norm(&mut norm, &y[..len], 1e-5);
                 [silu, gelu, norm].map(|v| bits(&v))
             };
@@ -275,10 +240,7 @@ fn exp_is_within_two_ulp_of_the_true_value() {
         let error = (f64::from(crate::exp(x)) - want).abs() / want;
         worst = worst.max(error);
     }
-    assert!(
-        worst < 2.0 * f64::from(f32::EPSILON) / 2.0,
-        "relative error {worst:e}"
-    );
+    assert!(worst < 2.0 * f64::from(f32::EPSILON) / 2.0, "relative error {worst:e}");
     assert_eq!(crate::exp(0.0), 1.0);
     assert_eq!(crate::exp(f32::NEG_INFINITY), 0.0);
     assert_eq!(crate::exp(1000.0), f32::INFINITY);
@@ -306,27 +268,11 @@ fn cache(kind: KvType, positions: usize, padded_dim: usize, seed: u64) -> Cache 
         let mut random = Random(seed ^ position as u64 * 77);
         let base = table[position / 16] as usize * 16 * padded_dim;
         for d in 0..padded_dim {
-            put(
-                kind,
-                &mut keys,
-                base + d * 16 + position % 16,
-                random.float() / 8.0,
-            );
-            put(
-                kind,
-                &mut values,
-                base + position % 16 * padded_dim + d,
-                random.float(),
-            );
+            put(kind, &mut keys, base + d * 16 + position % 16, random.float() / 8.0);
+            put(kind, &mut values, base + position % 16 * padded_dim + d, random.float());
         }
     }
-    Cache {
-        kind,
-        keys,
-        values,
-        table,
-        padded_dim,
-    }
+    Cache { kind, keys, values, table, padded_dim }
 }
 
 fn put(kind: KvType, bytes: &mut [u8], at: usize, value: f32) {
@@ -363,29 +309,18 @@ fn attention_is_the_same_on_every_path_and_in_every_tiling() {
             let slab = cache.slab();
             let mut random = Random(8);
             let count = 13;
-            let queries: Vec<Vec<f32>> = (0..count)
-                .map(|_| (0..dim).map(|_| random.float()).collect())
-                .collect();
+            let queries: Vec<Vec<f32>> =
+                (0..count).map(|_| (0..dim).map(|_| random.float()).collect()).collect();
             let queries: Vec<&[f32]> = queries.iter().map(Vec::as_slice).collect();
             let visible: Vec<(usize, usize)> = (0..count)
                 .map(|q| {
                     let end = 1 + (q * 29 + 3) % positions;
-                    (
-                        if q % 3 == 0 {
-                            end.saturating_sub(20)
-                        } else {
-                            0
-                        },
-                        end,
-                    )
+                    (if q % 3 == 0 { end.saturating_sub(20) } else { 0 }, end)
                 })
                 .collect();
             let attend = |kernels: &Kernels, from: usize, to: usize| {
                 let mut out = vec![0.0; (to - from) * slab.padded_dim];
-                let tile = HeadQueries {
-                    queries: &queries[from..to],
-                    visible: &visible[from..to],
-                };
+                let tile = HeadQueries { queries: &queries[from..to], visible: &visible[from..to] };
                 kernels.attend(tile, &slab, &mut out);
                 bits(&out)
             };
@@ -430,10 +365,7 @@ fn a_panic_in_the_pool_reaches_the_caller_and_the_pool_lives() {
 
 #[test]
 fn a_row_length_that_does_not_suit_the_type_is_refused() {
-    let source = RandomRows {
-        format: Format::Q4K,
-        seed: 1,
-    };
+    let source = RandomRows { format: Format::Q4K, seed: 1 };
     let error = PackedMatrix::pack(Format::Q4K, (4, 288), &source, &Pool::new(1)).unwrap_err();
     assert!(error.to_string().contains("288") && error.to_string().contains("256"));
 }

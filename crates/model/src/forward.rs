@@ -1,6 +1,6 @@
 //! One forward pass over spans of sequences, straight down the paper.
 
-use causeway_kernels::{HeadQueries, NonFinite, PackedMatrix};
+use causeway_kernels::{HeadQueries, NonFinite, QuantisedRows};
 use causeway_kv_cache::Cache;
 use causeway_request::{RequestId, TokenId};
 
@@ -237,13 +237,33 @@ impl Model {
             positions.extend(rows[first..end].iter().map(|row| row.position));
         }
         self.norm(&mut work.normed, &self.output_norm);
-        let mut values = vec![0.0; positions.len() * vocab_size];
-        let (input, quantised) = (&work.normed, &mut work.quantised);
-        self.product(&self.output, input, quantised, &mut values).map_err(|source| {
+        let values = self.output_rows(work).map_err(|source| {
             let (layer, position) = (self.layers.len(), positions[source.row]);
             ModelError::NotFinite { layer, position, source }
         })?;
         Ok(Logits { vocab_size, values })
+    }
+
+    /// `normed . output^T`. A quantised output meets its activations with twice the bits: the
+    /// rounding of this one product would reach the logits unsmoothed.
+    fn output_rows(&self, work: &mut Workspace) -> Result<Vec<f32>, NonFinite> {
+        let (input, quantised, output) = (&work.normed, &mut work.quantised, &self.output);
+        let (columns, vocab_size) = (output.columns(), output.rows());
+        let mut values = vec![0.0; input.len() / columns * vocab_size];
+        if !output.format().is_quantised() {
+            self.kernels.matmul_float(output, input, &mut values, &self.pool);
+            return Ok(values);
+        }
+        self.kernels.quantise_with_rest(input, columns, quantised)?;
+        let mut pairs = vec![0.0; 2 * values.len()];
+        self.kernels.matmul(output, quantised, &mut pairs, &self.pool);
+        for (row, pair) in
+            values.chunks_exact_mut(vocab_size).zip(pairs.chunks_exact(2 * vocab_size))
+        {
+            let (codes, rest) = pair.split_at(vocab_size);
+            row.iter_mut().zip(codes).zip(rest).for_each(|((out, a), b)| *out = a + b);
+        }
+        Ok(values)
     }
 
     /// RMS norm of each piece of the weight's length; nothing where there is no weight.
@@ -260,7 +280,7 @@ impl Model {
     fn linear_rows(
         &self,
         x: &[f32],
-        quantised: &mut causeway_kernels::QuantisedRows,
+        quantised: &mut QuantisedRows,
         outputs: &mut [(&Linear, &mut Vec<f32>)],
     ) -> Result<(), NonFinite> {
         let columns = outputs[0].0.weight.columns();
@@ -277,23 +297,6 @@ impl Model {
             if !bias.is_empty() {
                 out.chunks_exact_mut(bias.len()).for_each(|row| add(row, bias));
             }
-        }
-        Ok(())
-    }
-
-    /// One product without bias.
-    fn product(
-        &self,
-        weight: &PackedMatrix,
-        x: &[f32],
-        quantised: &mut causeway_kernels::QuantisedRows,
-        out: &mut [f32],
-    ) -> Result<(), NonFinite> {
-        if weight.format().is_quantised() {
-            self.kernels.quantise(x, weight.columns(), quantised)?;
-            self.kernels.matmul(weight, quantised, out, &self.pool);
-        } else {
-            self.kernels.matmul_float(weight, x, out, &self.pool);
         }
         Ok(())
     }
