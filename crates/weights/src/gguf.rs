@@ -19,8 +19,9 @@ use crate::layout::{TENSORS_MAX, TensorEntry, TensorFaultKind, check_together, t
 use crate::{DType, Look, Metadata, Value};
 use reader::Reader;
 
-/// Most metadata keys a file may declare; published files have a few dozen.
-const KEYS_MAX: usize = 65_536;
+/// Most metadata keys, and most tensors, a file may declare; published files have a few dozen of
+/// the one and a few thousand of the other.
+const ENTRIES_MAX: usize = TENSORS_MAX;
 /// Dimensions a tensor may have in the format.
 const DIMENSIONS_MAX: usize = 4;
 /// Fewest bytes a key can take: an empty name, a type, a value of one byte.
@@ -54,9 +55,8 @@ impl Directory {
         let version = read_version(file, &mut reader)?;
         let tensor_count = reader.number::<u64>(|| Place::Header)?;
         let key_count = reader.number::<u64>(|| Place::Header)?;
-        let key_count = bounded(Counted::Keys, key_count, reader.left() / KEY_BYTES_MIN)?;
-        let tensor_count =
-            bounded(Counted::Tensors, tensor_count, reader.left() / TENSOR_BYTES_MIN)?;
+        let key_count = bounded(Counted::Keys, key_count, KEY_BYTES_MIN, &reader)?;
+        let tensor_count = bounded(Counted::Tensors, tensor_count, TENSOR_BYTES_MIN, &reader)?;
         let metadata = read_metadata(&mut reader, key_count)?;
         let alignment = read_alignment(&metadata)?;
         refuse_split(&metadata)?;
@@ -94,17 +94,20 @@ fn read_version(file: &[u8], reader: &mut Reader<'_>) -> Result<u32, GgufFault> 
     }
 }
 
-/// A declared count as a length, if what is left of the file can hold that many.
-fn bounded(what: Counted, count: u64, room: usize) -> Result<usize, GgufFault> {
-    let most = match what {
-        Counted::Keys => KEYS_MAX,
-        Counted::Tensors => TENSORS_MAX,
-        Counted::NameBytes => usize::MAX,
-    };
-    let limit = room.min(most);
+/// A declared count as a length, if it is within the limit and what is left of the file has room
+/// for that many entries of at least `entry_bytes` each.
+fn bounded(
+    what: Counted,
+    count: u64,
+    entry_bytes: usize,
+    reader: &Reader<'_>,
+) -> Result<usize, GgufFault> {
+    let (room, file_bytes) = (reader.left() / entry_bytes, reader.file_bytes());
+    let limit = ENTRIES_MAX as u64;
     match usize::try_from(count) {
-        Ok(count) if count <= limit => Ok(count),
-        _ => Err(GgufFault::TooMany { what, count, limit: limit as u64 }),
+        Ok(fits) if fits <= room && count <= limit => Ok(fits),
+        Ok(fits) if fits <= room => Err(GgufFault::TooMany { what, count, limit }),
+        _ => Err(GgufFault::NoRoom { what, count, room, file_bytes }),
     }
 }
 

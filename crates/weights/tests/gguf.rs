@@ -99,23 +99,37 @@ fn versions_and_byte_orders_that_are_not_read_are_named() {
     check(b"FUGG\x03\0\0\0", big_endian);
 }
 
+/// A small file with these counts in its header.
+fn counted(tensor_count: Option<u64>, key_count: Option<u64>) -> Vec<u8> {
+    Gguf { tensor_count, key_count, ..Gguf::small() }.build()
+}
+
 #[test]
 fn counts_are_held_against_the_file() {
-    let mut file = Gguf::small();
-    file.tensor_count = Some(1 << 60);
-    let sentence = refusal(&file.build());
-    assert!(sentence.starts_with("1152921504606846976 tensors are declared"), "{sentence}");
-    let mut file = Gguf::small();
-    file.key_count = Some(u64::MAX);
-    let sentence = refusal(&file.build());
-    assert!(sentence.starts_with("18446744073709551615 metadata keys are decl"), "{sentence}");
+    let bytes = Gguf::small().build().len();
+    let no_room = |declared: &str, room: usize| {
+        format!(
+            "the file is cut short or damaged: it declares {declared}, and its {bytes} bytes have \
+             room for {room} at most"
+        )
+    };
+    let room = (bytes - 24) / 32;
+    check(&counted(Some(1 << 60), None), &no_room("1152921504606846976 tensors", room));
+    check(&counted(Some(room as u64 + 1), None), &no_room(&format!("{} tensors", room + 1), room));
+    let room = (bytes - 24) / 13;
+    check(&counted(None, Some(u64::MAX)), &no_room("18446744073709551615 metadata keys", room));
+    let long = Gguf::new().array("long", U8, 4_000_000, &vec![0; 4_000_000]);
+    check(
+        &Gguf { tensor_count: Some(65_537), ..long.clone() }.build(),
+        "65537 tensors are declared, the limit is 65536",
+    );
+    check(
+        &Gguf { key_count: Some(65_537), ..long }.build(),
+        "65537 metadata keys are declared, the limit is 65536",
+    );
     // Within the room that is left, but more than there are.
-    let mut file = Gguf::small();
-    file.key_count = Some(12);
-    assert!(!refusal(&file.build()).starts_with("read"));
-    let mut file = Gguf::small();
-    file.tensor_count = Some(7);
-    assert!(!refusal(&file.build()).starts_with("read"));
+    assert!(!refusal(&counted(None, Some(12))).starts_with("read"));
+    assert!(!refusal(&counted(Some(7), None)).starts_with("read"));
 }
 
 #[test]

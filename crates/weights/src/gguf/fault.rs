@@ -19,6 +19,11 @@ pub enum GgufFault {
          which needs {needed} bytes from byte {at}"
     )]
     Truncated { place: Place, at: usize, needed: u64, file_bytes: usize },
+    #[error(
+        "the file is cut short or damaged: it declares {count} {what}, \
+         and its {file_bytes} bytes have room for {room} at most"
+    )]
+    NoRoom { what: Counted, count: u64, room: usize, file_bytes: usize },
     #[error("{count} {what} are declared, the limit is {limit}")]
     TooMany { what: Counted, count: u64, limit: u64 },
     #[error("{place} is not UTF-8 text")]

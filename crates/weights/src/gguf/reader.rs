@@ -43,6 +43,11 @@ impl<'a> Reader<'a> {
         self.bytes.len() - self.at
     }
 
+    /// Bytes of the whole file.
+    pub(super) fn file_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     fn take(&mut self, count: u64, place: impl FnOnce() -> Place) -> Result<&'a [u8], GgufFault> {
         match usize::try_from(count) {
             Ok(count) if count <= self.left() => {
