@@ -64,11 +64,11 @@ impl Directory {
         for number in 1..=tensor_count as u64 {
             listed.push(read_tensor(&mut reader, number)?);
         }
-        let data_start = (reader.at as u64).next_multiple_of(alignment.into());
+        let tensors_start = (reader.at as u64).next_multiple_of(alignment.into());
         let mut tensors = Vec::with_capacity(tensor_count);
         for (mut entry, offset) in listed {
             let name = entry.name.as_str();
-            entry.offset = place(&entry, offset, data_start, alignment, file.len())
+            entry.offset = place(&entry, offset, tensors_start, alignment, file.len())
                 .map_err(|fault| fault.of(name))?;
             tensors.push(entry);
         }
@@ -173,7 +173,7 @@ fn read_tensor(reader: &mut Reader<'_>, number: u64) -> Result<(TensorEntry, u64
 fn place(
     entry: &TensorEntry,
     offset: u64,
-    data_start: u64,
+    tensors_start: u64,
     alignment: u32,
     file_bytes: usize,
 ) -> Result<usize, TensorFaultKind> {
@@ -181,7 +181,7 @@ fn place(
     if !offset.is_multiple_of(alignment) {
         return Err(TensorFaultKind::Misaligned { offset, alignment });
     }
-    let start = u128::from(data_start) + u128::from(offset);
+    let start = u128::from(tensors_start) + u128::from(offset);
     let end = start + entry.bytes as u128;
     if end > file_bytes as u128 {
         return Err(TensorFaultKind::Outside { end, file_bytes });

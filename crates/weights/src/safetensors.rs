@@ -89,7 +89,7 @@ impl Header {
 /// The entry without its name, if what it declares is consistent and lies inside the file.
 fn place(
     listed: &Listed,
-    data_start: usize,
+    tensors_start: usize,
     file_bytes: usize,
 ) -> Result<TensorEntry, TensorFaultKind> {
     let Listed { dtype, shape: declared, dimensions, offsets: [start, end] } = listed;
@@ -102,7 +102,7 @@ fn place(
     let shape: Result<Vec<usize>, _> = declared.iter().map(|&size| usize::try_from(size)).collect();
     let shape = shape.map_err(|_| TensorFaultKind::TooLarge { shape: declared.clone() })?;
     let needed = tensor_bytes(dtype, &shape)?;
-    let end_in_file = data_start as u128 + u128::from(*end);
+    let end_in_file = tensors_start as u128 + u128::from(*end);
     if end_in_file > file_bytes as u128 {
         return Err(TensorFaultKind::Outside { end: end_in_file, file_bytes });
     }
@@ -110,7 +110,7 @@ fn place(
     let (start, end) = (usize::try_from(*start), usize::try_from(*end).expect(inside));
     match start.ok().and_then(|start| Some((start, end.checked_sub(start)?))) {
         Some((start, bytes)) if bytes == needed => {
-            let offset = data_start + start;
+            let offset = tensors_start + start;
             Ok(TensorEntry { name: String::new(), dtype, shape, offset, bytes, shard: 0 })
         }
         Some((_, declared)) => Err(TensorFaultKind::Length { needed, declared }),

@@ -136,8 +136,8 @@ fn every_beginning_of_a_file_is_refused() {
 #[test]
 fn every_byte_of_the_directory_may_have_any_value() {
     let good = Gguf::small().build();
-    let data_start = Directory::parse(&good).unwrap().tensors[0].offset;
-    for at in 0..data_start {
+    let tensors_start = Directory::parse(&good).unwrap().tensors[0].offset;
+    for at in 0..tensors_start {
         for value in [0, 1, 2, 9, 13, 31, 32, 127, 128, 255] {
             let mut file = good.clone();
             file[at] = value;

@@ -14,8 +14,8 @@ fn real(name: &str, file: &str) -> ModelFile {
         |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = variable("CAUSEWAY_HOME").unwrap_or_else(|| {
         let below = || variable("HOME").map(|home| home.join(".local/share"));
-        let data = variable("XDG_DATA_HOME").or_else(below);
-        data.expect("HOME or CAUSEWAY_HOME is set").join("causeway")
+        let base = variable("XDG_DATA_HOME").or_else(below);
+        base.expect("HOME or CAUSEWAY_HOME is set").join("causeway")
     });
     let path = home.join("models").join(file);
     ModelFile::open(&path).unwrap_or_else(|error| {
