@@ -36,9 +36,7 @@ impl BlockQ3_K {
         let mut quants = two_bits(&self.qs);
         for (plane, out) in quants.chunks_exact_mut(32).enumerate() {
             for (q, byte) in out.iter_mut().zip(&self.hmask) {
-                if byte >> plane & 1 == 0 {
-                    *q -= 4;
-                }
+                *q += ((byte >> plane & 1) << 2).cast_signed() - 4;
             }
         }
         quants

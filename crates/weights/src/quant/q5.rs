@@ -87,9 +87,8 @@ fn five_bits(qh: [u8; 4], qs: &[u8; 16]) -> [i8; 32] {
     let mut quants = nibbles(qs);
     let fifth = u32::from_le_bytes(qh);
     for (i, q) in quants.iter_mut().enumerate() {
-        if fifth >> i & 1 == 1 {
-            *q |= 16;
-        }
+        let bit = i8::from(fifth >> i & 1 == 1);
+        *q |= bit << 4;
     }
     quants
 }
