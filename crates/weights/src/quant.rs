@@ -38,8 +38,6 @@ pub enum ValuesError {
     PartBlock { dtype: DType, bytes: usize, block_bytes: usize },
     #[error("{bytes} bytes of {dtype} hold {held} values, {wanted} are wanted")]
     Count { dtype: DType, bytes: usize, held: usize, wanted: usize },
-    #[error("the type is {found}, wanted {wanted}")]
-    OtherType { wanted: DType, found: DType },
 }
 
 /// One block of a format: the smallest piece of a row that can be read alone.

@@ -110,6 +110,24 @@ fn folders_that_are_no_models_are_refused() {
 }
 
 #[test]
+fn a_bad_file_in_a_folder_is_named() {
+    check_folder(
+        &[CONFIG, ("model.safetensors", b"<html>")],
+        "cannot read `./model.safetensors`: not a safetensors file: it looks like an HTML page, \
+         perhaps a download that needed a login",
+    );
+    check_folder(
+        &[CONFIG, ("model.safetensors", &safetensors("{", &[]))],
+        "cannot read `./model.safetensors`: in its header, the JSON ends too early (line 1, \
+         column 1)",
+    );
+    let index: &[u8] = br#"{"weight_map": {"w": "1.st"}}"#;
+    let files = [CONFIG, ("model.safetensors.index.json", index), ("1.st", b"{}")];
+    let want = "cannot read `./1.st`: not a safetensors file: it is 2 bytes long";
+    check_folder(&files, want);
+}
+
+#[test]
 fn an_index_may_not_reach_outside_its_folder() {
     for shard in ["../m.st", "/etc/passwd", "a/b.st", "..", ".", "", "a\\\\b", "./m.st", "m.st/"] {
         let index = format!(r#"{{"weight_map": {{"w": "{shard}"}}}}"#);
@@ -260,6 +278,12 @@ fn tensors_that_cannot_be_are_refused() {
     check_tensor(
         &entry("U8", &format!("[{}1]", "1,".repeat(999)), "[0, 1]"),
         "tensor `w` has 1000 dimensions, the limits are 0 and 8",
+    );
+    let many = (0..65_537).map(|n| format!(r#""{n}": {{{}}}"#, entry("U8", "[0]", "[0, 0]")));
+    check(
+        &format!("{{{}}}", many.collect::<Vec<String>>().join(",")),
+        0,
+        "it holds 65537 tensors, the limit is 65536",
     );
     let two = |second: &str| format!(r#"{{"a": {{{}}}, {second}}}"#, entry("U8", "[4]", "[0, 4]"));
     check(
