@@ -135,6 +135,7 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("thiserror", "typed errors without their boilerplate"),
     ("tokenizers", "tokenizer.json: normalisers, pre-tokenizers, models, post-processors"),
     ("toml", "policy files, with line numbers in errors"),
+    ("xxhash-rust", "XXH3-128 for the digest of a step"),
     ("zip", "wheels, with each member's checksum"),
 ];
 
