@@ -37,7 +37,6 @@ pub(crate) fn pull(entry: &'static Entry, home: &Home) -> Result<PathBuf, Failur
 }
 
 /// SHA-256 of a model file, remembered in the home by path, size, time and inode.
-#[expect(dead_code, reason = "records pin the model's hash; `run` takes it up")]
 pub(crate) fn sha256_of(path: &Path) -> Result<causeway_models::Sha256, Failure> {
     home()?.hashes().sha256_of(path).map_err(failure)
 }
