@@ -4,27 +4,32 @@ use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use causeway_models::{Entry, Home, ModelsError, Pip, Progress};
+use causeway_models::{Entry, Hashes, Home, ModelsError, Named, Pip, Progress, Sha256};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure::Failure;
 
 /// The model that `name` means: a path, or a catalogue model that is already fetched.
 pub(crate) fn resolve(name: &str) -> Result<PathBuf, Failure> {
-    home()?.resolve(name).map_err(failure)
+    match causeway_models::named(name).map_err(failure)? {
+        Named::Path(path) => Ok(path),
+        Named::Model(entry) => home()?.checked(entry).map_err(failure),
+    }
 }
 
 /// The model that `name` means; a catalogue model that is missing is fetched first.
 ///
 /// Progress goes to stderr.
 pub(crate) fn resolve_or_pull(name: &str) -> Result<PathBuf, Failure> {
-    let home = home()?;
-    match home.resolve(name) {
-        Err(ModelsError::NotFetched { name }) => {
-            let entry = causeway_models::find(name).map_err(failure)?;
-            pull(entry, &home)
+    match causeway_models::named(name).map_err(failure)? {
+        Named::Path(path) => Ok(path),
+        Named::Model(entry) => {
+            let home = home()?;
+            match home.checked(entry) {
+                Err(ModelsError::NotFetched { .. }) => pull(entry, &home),
+                checked => checked.map_err(failure),
+            }
         }
-        resolved => resolved.map_err(failure),
     }
 }
 
@@ -37,8 +42,10 @@ pub(crate) fn pull(entry: &'static Entry, home: &Home) -> Result<PathBuf, Failur
 }
 
 /// SHA-256 of a model file, remembered in the home by path, size, time and inode.
-pub(crate) fn sha256_of(path: &Path) -> Result<causeway_models::Sha256, Failure> {
-    home()?.hashes().sha256_of(path).map_err(failure)
+pub(crate) fn sha256_of(path: &Path) -> Result<Sha256, Failure> {
+    // Without a home nothing is remembered, and a path needs none.
+    let hashes = home().map_or_else(|_| Hashes::new(""), |home| home.hashes());
+    hashes.sha256_of(path).map_err(failure)
 }
 
 /// The home that the environment names.

@@ -1,4 +1,4 @@
-//! The folder where models live, and the way from what a user typed to a path.
+//! The folder where models live, and what a user means by a model's name.
 
 use std::path::{Path, PathBuf};
 
@@ -86,26 +86,38 @@ impl Home {
         }
         Err(ModelsError::Damaged { entry, path, bytes: metadata.len(), found })
     }
+}
 
-    /// The model that `name_or_path` means: a file, a folder, or a fetched catalogue model.
-    ///
-    /// What contains a separator or ends in `.gguf` is a path. Anything else is a catalogue name
-    /// first, and only then the name of something in the current folder.
-    ///
-    /// # Errors
-    /// [`ModelsError::NoSuchPath`] and [`ModelsError::UnknownName`] are the caller's mistake;
-    /// otherwise as [`Home::checked`].
-    pub fn resolve(&self, name_or_path: &str) -> Result<PathBuf, ModelsError> {
-        let path = Path::new(name_or_path);
-        if looks_like_path(name_or_path) {
-            let path = path.to_owned();
-            return if path.exists() { Ok(path) } else { Err(ModelsError::NoSuchPath { path }) };
-        }
-        match find(name_or_path) {
-            Ok(entry) => self.checked(entry),
-            Err(_) if !name_or_path.is_empty() && path.exists() => Ok(path.to_owned()),
-            Err(unknown) => Err(unknown),
-        }
+/// What a user's name for a model means, before anything is known of this machine's models.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Named {
+    /// A file or folder that is there.
+    Path(PathBuf),
+    /// A model of the catalogue, fetched or not.
+    Model(&'static Entry),
+}
+
+/// Reads what a user typed where a model is wanted.
+///
+/// What contains a separator or ends in `.gguf` is a path. Anything else is a catalogue name
+/// first, and only then the name of something in the current folder.
+///
+/// # Errors
+/// [`ModelsError::NoSuchPath`] or [`ModelsError::UnknownName`], both the caller's mistake.
+pub fn named(text: &str) -> Result<Named, ModelsError> {
+    let path = Path::new(text);
+    if looks_like_path(text) {
+        let path = path.to_owned();
+        return if path.exists() {
+            Ok(Named::Path(path))
+        } else {
+            Err(ModelsError::NoSuchPath { path })
+        };
+    }
+    match find(text) {
+        Ok(entry) => Ok(Named::Model(entry)),
+        Err(_) if !text.is_empty() && path.exists() => Ok(Named::Path(path.to_owned())),
+        Err(unknown) => Err(unknown),
     }
 }
 

@@ -15,5 +15,5 @@ pub use catalogue::{CATALOGUE, DEFAULT_MODEL, Entry, Part, find};
 pub use error::{FetchError, ModelsError};
 pub use fetch::Pip;
 pub use hash::{Hashes, Sha256};
-pub use home::{Home, State};
+pub use home::{Home, Named, State, named};
 pub use pull::{Progress, pull};

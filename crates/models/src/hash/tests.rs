@@ -63,7 +63,7 @@ fn a_memory_that_cannot_be_used_costs_only_time() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("with a space\tand a tab");
     write(&file, "abc", 1000);
-    for memory in [folder.path().to_owned(), file.join("below a file")] {
+    for memory in [folder.path().to_owned(), file.join("below a file"), "".into()] {
         assert_eq!(Hashes::new(&memory).sha256_of(&file).unwrap().to_string(), ABC);
     }
     let memory = folder.path().join("memory.txt");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Home, State, looks_like_path};
+use super::{Home, Named, State, looks_like_path, named};
 use crate::{CATALOGUE, Entry, ModelsError, Sha256};
 
 fn entry() -> &'static Entry {
@@ -29,7 +29,8 @@ fn a_model_is_absent_then_ready_and_damaged_when_a_byte_differs() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(folder.path());
     assert_eq!(home.state(entry()).unwrap(), State::Absent);
-    assert!(matches!(home.checked(entry()), Err(ModelsError::NotFetched { name: "tiny:1b" })));
+    let absent = "model `tiny:1b` is not fetched yet: run `causeway pull tiny:1b`";
+    assert_eq!(home.checked(entry()).unwrap_err().to_string(), absent);
     fs::create_dir(home.models()).unwrap();
     for (text, want) in
         [("stone", State::Ready), ("stome", State::Damaged), ("stones", State::Damaged)]
@@ -55,21 +56,19 @@ fn a_folder_in_a_models_place_is_an_error() {
 }
 
 #[test]
-fn paths_are_taken_as_they_are_and_names_from_the_home() {
+fn paths_are_taken_as_they_are_and_names_from_the_catalogue() {
     let folder = tempfile::tempdir().unwrap();
-    let home = Home::new(folder.path());
     let file = folder.path().join("mine.gguf");
     fs::write(&file, "").unwrap();
     for path in [file.as_path(), folder.path()] {
-        assert_eq!(home.resolve(path.to_str().unwrap()).unwrap(), path);
+        assert_eq!(named(path.to_str().unwrap()).unwrap(), Named::Path(path.to_owned()));
     }
+    assert_eq!(named("smollm2:135m").unwrap(), Named::Model(&CATALOGUE[0]));
     // The tests run in the crate's folder, which has this one in it.
-    assert_eq!(home.resolve("src").unwrap(), std::path::Path::new("src"));
-    let sentence = |text: &str| home.resolve(text).unwrap_err().to_string();
+    assert_eq!(named("src").unwrap(), Named::Path("src".into()));
+    let sentence = |text: &str| named(text).unwrap_err().to_string();
     assert_eq!(sentence("./nowhere"), "no model file or folder at `./nowhere`");
     assert_eq!(sentence("nowhere.gguf"), "no model file or folder at `nowhere.gguf`");
     assert!(sentence("nowhere").starts_with("no model is called `nowhere`: there are "));
     assert!(sentence("").starts_with("no model is called ``: there are "));
-    let absent = "model `smollm2:135m` is not fetched yet: run `causeway pull smollm2:135m`";
-    assert_eq!(sentence("smollm2:135m"), absent);
 }
