@@ -30,7 +30,7 @@ impl Policy {
         vocab_size: usize,
         eos: &[TokenId],
     ) -> Result<Self, PolicyError> {
-        file.check()?;
+        let file = &file.to_normal()?;
         if vocab_size == 0 || u32::try_from(vocab_size).is_err() {
             return Err(PolicyError::VocabSize { vocab_size });
         }

@@ -49,8 +49,13 @@ impl Slot for Number<'_> {
     }
 
     fn write(&self) -> Value {
-        json!(*self.value)
+        number(*self.value)
     }
+}
+
+/// A number as JSON; what JSON lacks becomes a text, which no number field takes back.
+pub(super) fn number(value: f64) -> Value {
+    if value.is_finite() { json!(value) } else { json!(value.to_string()) }
 }
 
 /// A number that may be left out; positive.
@@ -65,7 +70,7 @@ impl Slot for MaybeNumber<'_> {
     }
 
     fn write(&self) -> Value {
-        json!(*self.0)
+        self.0.map_or(Value::Null, number)
     }
 }
 

@@ -3,7 +3,7 @@
 use causeway_request::TokenId;
 use serde_json::{Map, Value, json};
 
-use super::slot::{Fault, LIST_MAX, Number, Slot, as_list, whole, wrong_type};
+use super::slot::{Fault, LIST_MAX, Number, Slot, as_list, number, whole, wrong_type};
 
 /// A set of tokens, kept ascending; an empty list is refused where it would allow nothing.
 pub(super) struct Tokens<'a> {
@@ -95,8 +95,7 @@ impl Slot for Biases<'_> {
 
     fn write(&self) -> Value {
         let entry = |&(token, bias): &(TokenId, f64)| {
-            let bias = if bias == f64::NEG_INFINITY { json!("-inf") } else { json!(bias) };
-            (token.to_string(), bias)
+            (token.to_string(), number(bias))
         };
         Value::Object(self.0.iter().map(entry).collect::<Map<_, _>>())
     }

@@ -58,7 +58,7 @@ impl PolicyFile {
     #[must_use]
     pub fn to_canonical_json(&self) -> String {
         let rules = Rules::of(self.like);
-        let mut file = self.clone();
+        let mut file = self.to_normal().unwrap_or_else(|_| self.clone());
         drop_default(&mut file.constraints.repetition_window, rules.repetition_window);
         drop_default(&mut file.constraints.penalty_window, rules.penalty_window);
         drop_default(&mut file.constraints.dry.window, rules.dry_window);
@@ -97,12 +97,17 @@ impl PolicyFile {
         self.hash().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Checks a file put together in code against every range and rule of a file read.
+    /// Checks a file put together in code as if it had been read: ranges, rules and all.
     ///
     /// # Errors
     /// Every mistake, each one sentence.
     pub fn check(&self) -> Result<(), Problems> {
-        Self::from_json(&Value::Object(written(&mut self.clone()))).map(|_| ())
+        self.to_normal().map(|_| ())
+    }
+
+    /// The file as it would be read back: checked, with its sets sorted.
+    pub(crate) fn to_normal(&self) -> Result<Self, Problems> {
+        Self::from_json(&Value::Object(written(&mut self.clone())))
     }
 }
 
