@@ -3,6 +3,8 @@
 use causeway_policy::{AccountLevel, Method, OnDisconnect, Peer, PolicyFile, Stage, Window};
 use causeway_request::TokenId;
 
+use crate::failure::Failure;
+
 /// Policy fields on the command line; each one overrides its field of the policy file.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Policy")]
@@ -170,8 +172,8 @@ struct Order(Vec<Stage>);
 struct Biases(Vec<(TokenId, f64)>);
 
 impl PolicyFlags {
-    /// Puts every flag given in place of its field. Ranges are checked where the policy is compiled.
-    pub(crate) fn apply(&self, file: &mut PolicyFile) {
+    /// Puts every flag given in place of its field, and checks the whole.
+    pub(crate) fn apply(&self, file: &mut PolicyFile) -> Result<(), Failure> {
         let Self { like, order, prompt, constraints, shape, run } = self;
         file.like = like.or(file.like);
         if let Some(Order(order)) = order {
@@ -181,6 +183,7 @@ impl PolicyFlags {
         constraints.apply(file);
         shape.apply(file);
         run.apply(file);
+        file.check().map_err(Failure::caller)
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return run_lines();
     }
     let mut file = super::policy::read(args.policy.as_deref())?;
-    args.flags.apply(&mut file);
+    args.flags.apply(&mut file)?;
     let answer = line::answer(&to_object(args), Some(file)).map_err(Failure::caller)?;
     let row = args.logits.as_ref().or(args.probs.as_ref()).map_or(&[][..], |row| &row.0);
     print(&answer, row, args.probs.is_some())
