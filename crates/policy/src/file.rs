@@ -258,3 +258,6 @@ impl Default for Shape {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

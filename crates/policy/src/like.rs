@@ -206,3 +206,6 @@ impl Rules {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

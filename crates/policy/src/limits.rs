@@ -25,7 +25,7 @@ pub(crate) fn check(file: &PolicyFile, problems: &mut Vec<Problem>) {
     if temperature > 0.0 && temperature < TEMPERATURE_MIN {
         problems.push(Problem::OutOfRange {
             path: "shape.temperature".to_owned(),
-            value: temperature.to_string(),
+            value: serde_json::json!(temperature).to_string(),
             range: "0, or 1e-200 to 100".to_owned(),
         });
     }

@@ -94,9 +94,7 @@ impl Slot for Biases<'_> {
     }
 
     fn write(&self) -> Value {
-        let entry = |&(token, bias): &(TokenId, f64)| {
-            (token.to_string(), number(bias))
-        };
+        let entry = |&(token, bias): &(TokenId, f64)| (token.to_string(), number(bias));
         Value::Object(self.0.iter().map(entry).collect::<Map<_, _>>())
     }
 }
