@@ -131,6 +131,7 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("serde", "structs to and from JSON and TOML"),
     ("serde_json", "JSON, with numbers read exactly"),
     ("sha2", "SHA-256 with the CPU's own instructions"),
+    ("signal-hook", "Ctrl-C as a flag, without unsafe code of our own"),
     ("tempfile", "folders for tests that delete themselves"),
     ("thiserror", "typed errors without their boilerplate"),
     ("tokenizers", "tokenizer.json: normalisers, pre-tokenizers, models, post-processors"),
