@@ -32,13 +32,13 @@ impl Filter {
             }
             Self::Epsilon(epsilon) => {
                 let mass = mass();
-                row.collect(mass.best.score + libm::log(epsilon * mass.total) - MARGIN, list);
+                row.collect(floor(&mass, epsilon), list);
                 list.keep_weights_from_share(epsilon, mass.total);
             }
             Self::Eta(epsilon) => {
                 let mass = mass();
                 let bound = Survivors::eta_bound(epsilon, mass.entropy());
-                row.collect(mass.best.score + libm::log(bound * mass.total) - MARGIN, list);
+                row.collect(floor(&mass, bound), list);
                 list.keep_weights_from_share(bound, mass.total);
             }
             Self::TopNSigma(_) | Self::Typical { .. } => {
@@ -66,6 +66,11 @@ impl Filter {
         (list.total, list.total_unfiltered) = (mass.total, mass.total);
         self.run(list);
     }
+}
+
+/// The least score of a token with at least `share` of the mass; never above the best, which stays.
+fn floor(mass: &Mass, share: f64) -> f64 {
+    mass.best.score + libm::log(share * mass.total).min(0.0) - MARGIN
 }
 
 /// A score that at least `count` tokens reach: the `count`-th largest of the blocks' maxima.

@@ -78,72 +78,34 @@ fn what_means_the_same_hashes_the_same() {
     assert_ne!(window("llama.cpp", 65), window("llama.cpp", 64));
 }
 
+/// One tree for each field; `HEX` stands for a hash.
+const ONE_FIELD: &str = r#"[
+    {"name": "a"}, {"version": "1"}, {"owner": "o"}, {"like": "vllm"}, {"order": ["top_k"]},
+    {"order": []}, {"model": {"name": "m"}}, {"model": {"sha256": "HEX"}},
+    {"model": {"tokenizer_sha256": "HEX"}}, {"prompt": {"template": "t"}},
+    {"prompt": {"system": ""}}, {"prompt": {"prefill": "{"}}, {"allowed_tokens": [1]},
+    {"forbidden_tokens": [1]}, {"bad_words": [[1]]}, {"logit_bias": {"1": 2}}, {"min_tokens": 1},
+    {"repetition_penalty": 1.1}, {"repetition_window": "output"}, {"repetition_window": 64},
+    {"presence_penalty": 1}, {"frequency_penalty": 1}, {"penalty_window": "all"},
+    {"no_repeat_ngram": 3}, {"dry_multiplier": 1}, {"dry_base": 2}, {"dry_allowed_length": 3},
+    {"dry_window": 9}, {"dry_breakers": [[1]]}, {"temperature": 0.9}, {"top_k": 1},
+    {"top_p": 0.9}, {"min_p": 0.1}, {"typical_p": 0.9}, {"top_n_sigma": 1},
+    {"epsilon_cutoff": 0.1}, {"eta_cutoff": 0.1}, {"method": "greedy"}, {"seed": 0},
+    {"stop": {"tokens_max": 1}}, {"strings": ["a"]}, {"stop": {"tokens": [1]}},
+    {"ignore_eos": true}, {"reasoning": {"open": "a"}}, {"reasoning": {"close": "a"}},
+    {"reasoning": {"tokens_max": 1}}, {"account": {"level": "tokens"}},
+    {"on_disconnect": "finish"}, {"slo": {"ttft_ms": 1}}, {"slo": {"itl_ms": 1}},
+    {"slo": {"tpot_ms": 1}}, {"slo": {"total_ms": 1}}, {"fallback": {"policy": "a"}},
+    {"fallback": {"version": "a"}}, {"fallback": {"sha256": "HEX"}}, {"failure_modes": [{}]},
+    {"failure_modes": [{"name": "a"}]}, {"failure_modes": [{"owner": "a"}]},
+    {"failure_modes": [{"mitigation": "a"}]}, {"failure_modes": [{"stop_condition": "a"}]}
+]"#;
+
 #[test]
 fn every_field_changes_the_hash() {
     let default = PolicyFile::default().hash_hex();
-    let hex = "ab".repeat(32);
-    let trees = [
-        json!({"name": "a"}),
-        json!({"version": "1"}),
-        json!({"owner": "o"}),
-        json!({"like": "vllm"}),
-        json!({"order": ["top_k"]}),
-        json!({"order": []}),
-        json!({"model": {"name": "m"}}),
-        json!({"model": {"sha256": hex}}),
-        json!({"model": {"tokenizer_sha256": hex}}),
-        json!({"prompt": {"template": "t"}}),
-        json!({"prompt": {"system": ""}}),
-        json!({"prompt": {"prefill": "{"}}),
-        json!({"allowed_tokens": [1]}),
-        json!({"forbidden_tokens": [1]}),
-        json!({"bad_words": [[1]]}),
-        json!({"logit_bias": {"1": 2}}),
-        json!({"min_tokens": 1}),
-        json!({"repetition_penalty": 1.1}),
-        json!({"repetition_window": "output"}),
-        json!({"repetition_window": 64}),
-        json!({"presence_penalty": 1}),
-        json!({"frequency_penalty": 1}),
-        json!({"penalty_window": "all"}),
-        json!({"no_repeat_ngram": 3}),
-        json!({"dry_multiplier": 1}),
-        json!({"dry_base": 2}),
-        json!({"dry_allowed_length": 3}),
-        json!({"dry_window": 9}),
-        json!({"dry_breakers": [[1]]}),
-        json!({"temperature": 0.9}),
-        json!({"top_k": 1}),
-        json!({"top_p": 0.9}),
-        json!({"min_p": 0.1}),
-        json!({"typical_p": 0.9}),
-        json!({"top_n_sigma": 1}),
-        json!({"epsilon_cutoff": 0.1}),
-        json!({"eta_cutoff": 0.1}),
-        json!({"method": "greedy"}),
-        json!({"seed": 0}),
-        json!({"stop": {"tokens_max": 1}}),
-        json!({"strings": ["a"]}),
-        json!({"stop": {"tokens": [1]}}),
-        json!({"ignore_eos": true}),
-        json!({"reasoning": {"open": "a"}}),
-        json!({"reasoning": {"close": "a"}}),
-        json!({"reasoning": {"tokens_max": 1}}),
-        json!({"account": {"level": "tokens"}}),
-        json!({"on_disconnect": "finish"}),
-        json!({"slo": {"ttft_ms": 1}}),
-        json!({"slo": {"itl_ms": 1}}),
-        json!({"slo": {"tpot_ms": 1}}),
-        json!({"slo": {"total_ms": 1}}),
-        json!({"fallback": {"policy": "a"}}),
-        json!({"fallback": {"version": "a"}}),
-        json!({"fallback": {"sha256": hex}}),
-        json!({"failure_modes": [{}]}),
-        json!({"failure_modes": [{"name": "a"}]}),
-        json!({"failure_modes": [{"owner": "a"}]}),
-        json!({"failure_modes": [{"mitigation": "a"}]}),
-        json!({"failure_modes": [{"stop_condition": "a"}]}),
-    ];
+    let trees: Vec<Value> =
+        serde_json::from_str(&ONE_FIELD.replace("HEX", &"ab".repeat(32))).unwrap();
     let mut hashes = vec![default];
     for tree in trees {
         let file = PolicyFile::from_json(&tree).unwrap_or_else(|error| panic!("{tree}: {error}"));
@@ -193,6 +155,10 @@ fn each_mistake_is_one_sentence_with_value_and_limit() {
         &json!({"allowed_tokens": []}),
         "`constraints.allowed_tokens` is empty, but must be a list of at least one token id",
     );
+}
+
+#[test]
+fn names_words_and_lists_are_refused_in_one_sentence_too() {
     check_refused(
         &json!({"logit_bias": [[1, 2], [1, 3]]}),
         "`constraints.logit_bias` names token 1 twice",

@@ -151,7 +151,10 @@ fn dry_counts_the_repeat() {
         check_scores(&tree, &[0.0; 8], (tokens, 0), &want);
     };
     for like in [None, Some("llama.cpp"), Some("mistral.rs")] {
-        let with = |allowed: u64| json!({"like": like, "dry_multiplier": 0.5, "dry_base": 2, "dry_allowed_length": allowed});
+        let with = |allowed: u64| {
+            json!({"like": like, "dry_multiplier": 0.5, "dry_base": 2,
+                "dry_allowed_length": allowed})
+        };
         // 0.5 * 2^(2 - 2) and 0.5 * 2^(2 - 1); three are allowed: nothing.
         check(with(2), &[5, 6, 7, 5, 6], 0.5);
         check(with(1), &[5, 6, 7, 5, 6], 1.0);
