@@ -1,5 +1,4 @@
-//! Attention of every SIMD path, written once: keys in lanes for scores, head dimensions in
-//! lanes for values.
+//! Attention of every SIMD path: scores with keys in lanes, values with head dimensions in lanes.
 
 /// Attention over segments; repeats `scalar::attend` operation for operation.
 macro_rules! lane_attention {
