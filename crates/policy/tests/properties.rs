@@ -42,10 +42,10 @@ fn chi_square(counts: &[u32], probabilities: &[f64], draws: u32) -> f64 {
 fn draws_follow_the_distribution_over_seeds_steps_and_choices() {
     const DRAWS: u32 = 20_000;
     let probabilities = [0.4, 0.25, 0.15, 0.1, 0.05, 0.03, 0.015, 0.005];
-    // Their natural logarithms, so that temperature 1 gives the probabilities back.
+    // One more than their natural logarithms: temperature 1 gives the probabilities back.
     let logits: [f32; 8] = [
-        -0.916_291, -1.386_294, -1.897_12, -2.302_585, -2.995_732, -3.506_558, -4.199_705,
-        -5.298_317,
+        0.083_709, -0.386_294, -0.897_12, -1.302_585, -1.995_732, -2.506_558, -3.199_705,
+        -4.298_317,
     ];
     let policy = policy(&json!({}), 8);
     let scratch = &mut Scratch::default();
