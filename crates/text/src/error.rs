@@ -49,6 +49,8 @@ pub enum TemplateError {
     FinalContent,
     #[error("continue_final_message and add_generation_prompt exclude each other")]
     Continued,
+    #[error("the chat is not valid JSON: {source}")]
+    Json { source: serde_json::Error },
     #[error("{what} must be {wanted}")]
     Shape { what: &'static str, wanted: &'static str },
     #[error("the chat template rewrites a message that spells the control token `{marker}`")]

@@ -97,23 +97,21 @@ impl JsonTokenizer {
 
     /// Whether the file's own post-processing puts `bos` before a text.
     pub(crate) fn adds_first(&self, bos: Option<u32>) -> bool {
-        let around = self.around();
-        bos.is_some() && around.first().copied() == bos
+        bos.is_some() && self.around().0.first().copied() == bos
     }
 
     /// Whether it puts `eos` behind a text.
     pub(crate) fn adds_last(&self, eos: Option<u32>) -> bool {
-        let around = self.around();
-        eos.is_some() && around.last().copied() == eos
+        eos.is_some() && self.around().1.last().copied() == eos
     }
 
-    /// What post-processing puts around a letter that is one token or more.
-    fn around(&self) -> Vec<u32> {
+    /// What post-processing puts before and behind a letter that is one token or more.
+    fn around(&self) -> (Vec<u32>, Vec<u32>) {
         let ids = |add| self.plain.encode_fast("a", add).map(|found| found.get_ids().to_vec());
         let (bare, full) = (ids(false).unwrap_or_default(), ids(true).unwrap_or_default());
         let inside = full.windows(bare.len().max(1)).position(|part| part == bare);
-        let Some(start) = inside else { return Vec::new() };
-        [&full[..start], &full[start + bare.len()..]].concat()
+        let Some(start) = inside else { return (Vec::new(), Vec::new()) };
+        (full[..start].to_vec(), full[start + bare.len()..].to_vec())
     }
 
     /// Appends the tokens of `text`.
@@ -218,3 +216,6 @@ fn is_unmarking(step: &Value) -> bool {
 fn name_of(step: &Value) -> String {
     step["type"].as_str().unwrap_or("?").to_owned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! Chat templates: messages to the text a model was trained on, as `transformers` renders them.
 
+mod chat;
 mod civil_time;
 mod filters;
 mod guard;
@@ -12,36 +13,19 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
+pub use self::chat::Chat;
+use self::chat::continue_last;
 pub use self::civil_time::CivilTime;
 use self::guard::{Depth, Guard};
 use crate::error::TemplateError;
 
 /// Most bytes of a template's source; the longest in use have about 30,000.
 pub const TEMPLATE_BYTES_MAX: usize = 1 << 20;
-/// Steps and bytes that one rendering may use; a chat of a million characters uses about as many.
-const FUEL: u64 = 200_000_000;
+/// Steps of one rendering, in minijinja's fuel; a turn of a chat takes about a hundred.
+const FUEL: u64 = 50_000_000;
 const NAME: &str = "chat_template";
 /// Length, in characters, of the mark behind a message that is to be continued.
 const TAG_CHARS: usize = 26;
-
-/// What is rendered: messages and what stands beside them, as the request has them.
-#[derive(Debug, Clone, Default)]
-pub struct Chat {
-    /// A list of mappings, each with at least `role`.
-    pub messages: Value,
-    /// A list of mappings, or nothing.
-    pub tools: Option<Value>,
-    /// A list of mappings, or nothing.
-    pub documents: Option<Value>,
-    /// End with the header of an answer.
-    pub add_generation_prompt: bool,
-    /// End inside the last message, so that the answer goes on from it (response prefill).
-    pub continue_final_message: bool,
-    /// Further variables, such as `enable_thinking`.
-    pub variables: Vec<(String, Value)>,
-    /// What `strftime_now` says; without it templates find no such function.
-    pub now: Option<CivilTime>,
-}
 
 /// The tokens a template may print by name: (`bos_token`, its spelling).
 pub type Names = Vec<(&'static str, String)>;
@@ -68,6 +52,10 @@ impl Template {
     /// # Errors
     /// A template that is too long or not Jinja.
     pub fn new(source: &str) -> Result<Self, TemplateError> {
+        Self::with_fuel(source, FUEL)
+    }
+
+    fn with_fuel(source: &str, fuel: u64) -> Result<Self, TemplateError> {
         if source.len() > TEMPLATE_BYTES_MAX {
             let (bytes, limit) = (source.len(), TEMPLATE_BYTES_MAX);
             return Err(TemplateError::Length { bytes, limit });
@@ -77,7 +65,7 @@ impl Template {
         environment.set_syntax(syntax());
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
-        environment.set_fuel(Some(FUEL));
+        environment.set_fuel(Some(fuel));
         environment.set_debug(false);
         filters::install(&mut environment);
         environment
@@ -97,7 +85,7 @@ impl Template {
     /// # Errors
     /// The template's own refusal with its message, or why these messages cannot be rendered.
     pub fn render(&self, chat: &Chat, names: &Names) -> Result<String, TemplateError> {
-        check(chat)?;
+        chat.check()?;
         self.render_checked(chat, names, 'C')
     }
 
@@ -114,7 +102,7 @@ impl Template {
         names: &Names,
         markers: impl IntoIterator<Item = &'m str>,
     ) -> Result<Rendered, TemplateError> {
-        check(chat)?;
+        chat.check()?;
         let markers: Vec<&str> = markers.into_iter().collect();
         let guard = Guard::new(chat, names, &self.source, &self.literals, &markers);
         let tag = guard.tag();
@@ -204,45 +192,5 @@ fn raised(error: minijinja::Error) -> TemplateError {
     TemplateError::Render { source: error }
 }
 
-/// Refuses what no template is asked to render.
-fn check(chat: &Chat) -> Result<(), TemplateError> {
-    let shape = |what, wanted| TemplateError::Shape { what, wanted };
-    if !python::is_list(&chat.messages) {
-        return Err(shape("messages", "a list of objects"));
-    }
-    if chat.messages.try_iter().is_ok_and(|mut all| all.any(|message| !python::is_map(&message))) {
-        return Err(shape("each message", "an object"));
-    }
-    for (what, list) in [("tools", &chat.tools), ("documents", &chat.documents)] {
-        if let Some(list) = list
-            && !list.is_none()
-            && !python::is_list(list)
-        {
-            return Err(shape(what, "a list"));
-        }
-    }
-    if chat.continue_final_message && chat.add_generation_prompt {
-        return Err(TemplateError::Continued);
-    }
-    Ok(())
-}
-
-/// The messages with `tag` behind the last one's text, and that text.
-fn continue_last(messages: &Value, tag: &str) -> Result<(Value, String), TemplateError> {
-    let mut list: Vec<Value> = messages.try_iter().map(Iterator::collect).unwrap_or_default();
-    let message = list.pop().ok_or(TemplateError::FinalContent)?;
-    let content = message.get_attr("content").unwrap_or_default();
-    let (content, text) = if let Some(text) = content.as_str() {
-        (Value::from(format!("{text}{tag}")), text.to_owned())
-    } else {
-        let mut parts: Vec<Value> = content.try_iter().map(Iterator::collect).unwrap_or_default();
-        let found = parts.iter_mut().rev().find_map(|part| {
-            let text = part.get_attr("text").ok()?.as_str()?.to_owned();
-            *part = python::with_entry(part, "text", Value::from(format!("{text}{tag}")));
-            Some(text)
-        });
-        (Value::from(parts), found.ok_or(TemplateError::FinalContent)?)
-    };
-    list.push(python::with_entry(&message, "content", content));
-    Ok((Value::from(list), text))
-}
+#[cfg(test)]
+mod tests;

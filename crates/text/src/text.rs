@@ -116,7 +116,8 @@ impl Text {
 
 impl Tokenizer {
     /// The special tokens as a template names them.
-    pub(crate) fn names(&self) -> Names {
+    #[must_use]
+    pub fn names(&self) -> Names {
         let SpecialIds { bos, eos, unknown, padding, .. } = self.special();
         let named = [
             ("bos_token", bos),
@@ -190,3 +191,6 @@ fn read_json(path: &Path) -> Result<Value, TextError> {
     serde_json::from_slice(&bytes)
         .map_err(|source| TextError::Json { path: path.to_path_buf(), source })
 }
+
+#[cfg(test)]
+mod tests;

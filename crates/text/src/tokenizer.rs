@@ -43,7 +43,7 @@ const END_NAMES: &[&str] = &[
 #[derive(Debug)]
 enum Model {
     ByteLevel(Box<ByteLevel>),
-    SentencePiece { pieces: SentencePiece, adds_space: bool },
+    SentencePiece { pieces: Box<SentencePiece>, adds_space: bool },
     Json(Box<JsonTokenizer>),
 }
 
@@ -69,7 +69,7 @@ impl Tokenizer {
         let model = match vocabulary.kind {
             VocabularyKind::ByteLevel => Model::ByteLevel(Box::new(ByteLevel::new(vocabulary)?)),
             VocabularyKind::SentencePiece => Model::SentencePiece {
-                pieces: SentencePiece::new(vocabulary),
+                pieces: Box::new(SentencePiece::new(vocabulary)),
                 adds_space: vocabulary.add_space_prefix,
             },
         };
@@ -298,3 +298,6 @@ fn end_tokens(pieces: &Pieces, special: SpecialIds, named: &[u32]) -> Vec<TokenI
     ends.dedup();
     ends.into_iter().map(TokenId).collect()
 }
+
+#[cfg(test)]
+mod tests;
