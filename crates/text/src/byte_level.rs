@@ -104,3 +104,6 @@ fn ranked_merges(
     }
     Ok(merges)
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,3 +52,6 @@ pub(crate) fn named_byte(text: &str) -> Option<u8> {
     let is_hex = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     is_hex.then(|| u8::from_str_radix(digits, 16).ok()).flatten()
 }
+
+#[cfg(test)]
+mod tests;

@@ -110,3 +110,6 @@ impl Tokenizer {
         Ok(text)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,8 @@ mod stop;
 mod template;
 mod text;
 mod tokenizer;
+#[cfg(test)]
+mod toy;
 mod vocabulary;
 
 pub use detokenizer::{DetokenizeOptions, Detokenizer};

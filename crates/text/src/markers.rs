@@ -134,3 +134,6 @@ impl Gate<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,3 +129,6 @@ fn ranks_of(scores: &[f32]) -> Vec<u32> {
     }
     ranks
 }
+
+#[cfg(test)]
+mod tests;

@@ -238,3 +238,6 @@ impl Cut {
         if gives_back { end - last } else { end }
     }
 }
+
+#[cfg(test)]
+mod tests;

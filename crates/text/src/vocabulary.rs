@@ -163,3 +163,6 @@ fn check_length(what: &'static str, count: usize, tokens: usize) -> Result<(), V
     }
     Err(VocabularyError::Length { what, count, tokens })
 }
+
+#[cfg(test)]
+mod tests;

@@ -190,3 +190,6 @@ fn numbers(text: &str, separator: char) -> Option<[u16; 3]> {
     let found = [next()?, next()?, next()?];
     parts.next().is_none().then_some(found)
 }
+
+#[cfg(test)]
+mod tests;

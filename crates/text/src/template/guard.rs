@@ -265,3 +265,6 @@ fn visit(value: &Value, see: &mut dyn FnMut(&str)) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

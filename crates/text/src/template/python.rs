@@ -259,3 +259,6 @@ fn push_json_string(string: &str, layout: &JsonLayout, text: &mut String) {
     }
     text.push('"');
 }
+
+#[cfg(test)]
+mod tests;

@@ -102,3 +102,6 @@ fn literal(text: &str, quote: char) -> (String, usize) {
     }
     (string, text.len())
 }
+
+#[cfg(test)]
+mod tests;
