@@ -1,5 +1,7 @@
 //! Rendered chats against `transformers`: every template with every list of messages.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

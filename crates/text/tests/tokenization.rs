@@ -1,5 +1,7 @@
 //! Token ids, texts and pieces of three real vocabularies against independent references.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use std::path::{Path, PathBuf};
 
 use causeway_request::TokenId;
