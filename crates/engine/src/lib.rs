@@ -1,1 +1,30 @@
 //! The decoding loop: plan, compute, choose, commit, emit.
+//!
+//! One thread, no I/O and no clock: time is an argument. It knows no text, no sockets, no files.
+//! `submit(request, policy)` → `step()` → one output per request that was due a token.
+
+mod admission;
+mod engine;
+mod run;
+
+pub use admission::Refusal;
+pub use engine::{Engine, Limits, Output};
+
+use causeway_request::Digest;
+
+/// The digest of a step: XXH3-128 (Collet 2019) over the little-endian bits of a row of logits.
+#[must_use]
+pub fn digest(logits: &[f32]) -> Digest {
+    let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+    let mut bytes = [0u8; 4096];
+    for chunk in logits.chunks(bytes.len() / 4) {
+        for (to, logit) in bytes.chunks_exact_mut(4).zip(chunk) {
+            to.copy_from_slice(&logit.to_le_bytes());
+        }
+        hasher.update(&bytes[..chunk.len() * 4]);
+    }
+    Digest(hasher.digest128())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! The loop on a tiny model: steps, stops, refusals, cancels and recomputation.
