@@ -26,6 +26,11 @@ impl Failure {
         Self::World(error.into())
     }
 
+    /// Wraps an error that knows whose mistake it is.
+    pub(crate) fn of(error: impl Into<anyhow::Error>, is_callers_mistake: bool) -> Self {
+        if is_callers_mistake { Self::caller(error) } else { Self::world(error) }
+    }
+
     /// Prints the one sentence, if there is one, to stderr.
     pub(crate) fn print(&self) {
         if let Self::Caller(error) | Self::World(error) = self {

@@ -1,8 +1,15 @@
 //! The `causeway` command: arguments, files and exit codes.
 
+mod clock;
 mod commands;
 mod failure;
+mod generate;
+mod loaded;
 mod model_path;
+mod policy_choice;
+mod policy_flags;
+mod prompting;
+mod session;
 
 use std::process::ExitCode;
 

@@ -3,15 +3,31 @@
 use std::path::PathBuf;
 
 use causeway_ledger::{Pair, Record, compare};
+use causeway_policy::PolicyFile;
+use causeway_request::StepOutput;
 
+use crate::clock::Clock;
 use crate::commands::diff::{print_verdict, read_record};
+use crate::commands::run::interrupts;
 use crate::failure::{Failure, Outcome};
+use crate::generate::{Job, Watcher, generate};
+use crate::loaded::{Loaded, ModelFlags};
+use crate::session;
 
 /// Arguments of `causeway replay`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The record to play again.
     record: PathBuf,
+    /// Another model than the record names: a name, .gguf file or folder.
+    #[arg(short, long)]
+    model: Option<String>,
+    /// Threads that compute [default: the CPUs this process may use].
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Most prompt positions computed in one pass; changes no bit of the answer.
+    #[arg(long, value_name = "TOKENS", default_value_t = 512)]
+    chunk: usize,
     /// Print the verdict as one line of JSON.
     #[arg(long)]
     json: bool,
@@ -20,13 +36,53 @@ pub(crate) struct Args {
 /// Runs the command: exit code 0 where the replay proves the record, 1 where it does not.
 pub(crate) fn run(args: &Args) -> Outcome {
     let recorded = read_record(&args.record)?.record;
-    let again = run_again(&recorded)?;
+    let again = run_again(&recorded, args)?;
     prove(&recorded, &again, args.json)
 }
 
-/// Runs the record's request again, under its policy, seed and model.
-fn run_again(_recorded: &Record) -> Result<Record, Failure> {
-    Err(Failure::caller(anyhow::anyhow!("`replay` cannot run a model yet")))
+/// Runs the record's request again: same tokens, policy, seed and budget, on this machine.
+fn run_again(recorded: &Record, args: &Args) -> Result<Record, Failure> {
+    let interrupted = interrupts()?;
+    let name = args.model.clone().unwrap_or_else(|| recorded.start.model.name.clone());
+    let flags = ModelFlags {
+        model: name,
+        context: usize::try_from(recorded.start.request.effective.context_len).ok(),
+        threads: args.threads,
+        kv_type: recorded.start.numerics.kv_type.clone(),
+        chunk: args.chunk,
+    };
+    let loaded = Loaded::open(&flags)?;
+    let tree = serde_json::from_str(&recorded.start.policy.canonical).map_err(Failure::world)?;
+    let file = PolicyFile::from_json(&tree).map_err(Failure::world)?;
+    let policy = session::compile(&file, &loaded)?;
+    let mut start = recorded.start.clone();
+    start.request.id = 1;
+    start.model = session::model(&loaded)?;
+    start.numerics = session::numerics(&loaded);
+    start.policy = session::policy_used(&policy);
+    start.conditions = session::conditions(&loaded, flags.chunk()?);
+    // A run that was cut short is played as far as it came.
+    let budget = recorded.to_request().tokens_max as u64;
+    start.request.effective.tokens_max = start.request.effective.tokens_max.min(budget);
+    let continues =
+        start.template.is_none() || !start.request.effective.prefilled_tokens.is_empty();
+    let Loaded { model, text, .. } = loaded;
+    let mut engine = session::engine(model, flags.chunk()?);
+    let job = Job { start, policy, text: text.as_ref(), continues };
+    generate(&mut engine, job, &Clock::start(), &interrupted, &mut Silent)
+}
+
+/// Watches nothing: a replay is judged when it has ended.
+struct Silent;
+
+impl Watcher for Silent {
+    fn step(&mut self, _output: &StepOutput, _piece: &[u8]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn text(&mut self, _text: &str) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 /// Compares the record with the second run of it, and prints what was found.
