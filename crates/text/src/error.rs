@@ -37,9 +37,9 @@ pub enum TemplateError {
     /// The template's own refusal, in its own words.
     #[error("{message}")]
     Raised { message: String },
-    #[error("the chat template cannot be read: {}", Plain(.source))]
+    #[error("the chat template cannot be read")]
     Syntax { source: minijinja::Error },
-    #[error("the chat template fails on these messages: {}", Plain(.source))]
+    #[error("the chat template fails on these messages")]
     Render { source: minijinja::Error },
     #[error("the chat template is {bytes} bytes long, the limit is {limit}")]
     Length { bytes: usize, limit: usize },
@@ -49,22 +49,12 @@ pub enum TemplateError {
     FinalContent,
     #[error("continue_final_message and add_generation_prompt exclude each other")]
     Continued,
-    #[error("the chat is not valid JSON: {source}")]
+    #[error("the chat is not valid JSON")]
     Json { source: serde_json::Error },
     #[error("{what} must be {wanted}")]
     Shape { what: &'static str, wanted: &'static str },
     #[error("the chat template rewrites a message that spells the control token `{marker}`")]
     Untracked { marker: String },
-}
-
-/// minijinja's message and place without its chain, on one line.
-struct Plain<'a>(&'a minijinja::Error);
-
-impl std::fmt::Display for Plain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let sentence = self.0.to_string();
-        write!(f, "{}", sentence.lines().collect::<Vec<_>>().join(" "))
-    }
 }
 
 /// Anything this room refuses.
@@ -88,11 +78,11 @@ pub enum TextError {
     NoTokenizer { folder: PathBuf },
     #[error("`{}` holds {bytes} bytes, the limit is {limit}", .path.display())]
     FileLength { path: PathBuf, bytes: u64, limit: u64 },
-    #[error("`{}` cannot be used: {source}", .path.display())]
+    #[error("`{}` cannot be used", .path.display())]
     TokenizerJson { path: PathBuf, source: JsonFault },
     #[error("the text is {bytes} bytes long, the limit is {limit}")]
     TextLength { bytes: usize, limit: usize },
-    #[error("this text cannot be tokenised: {source}")]
+    #[error("this text cannot be tokenised")]
     Encode { source: JsonFault },
 }
 

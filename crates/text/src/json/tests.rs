@@ -27,7 +27,8 @@ fn byte_level() -> Value {
         "post_processor": {"type": "TemplateProcessing",
             "single": [{"SpecialToken": {"id": "<|end|>", "type_id": 0}},
                        {"Sequence": {"id": "A", "type_id": 0}}],
-            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+            "pair": [{"Sequence": {"id": "A", "type_id": 0}},
+                     {"Sequence": {"id": "B", "type_id": 1}}],
             "special_tokens": {"<|end|>": {"id": "<|end|>", "ids": [257], "tokens": ["<|end|>"]}}},
         "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true,
                     "use_regex": true},
@@ -67,8 +68,8 @@ fn a_user_spells_no_control_token() {
     let text = "he<|end|>he<|end|>";
     let everywhere = ids(&tokenizer.encode_guarded(text, &[]).unwrap());
     assert_eq!(everywhere, [256, 257, 256, 257]);
-    let users = [0..9];
-    let guarded = ids(&tokenizer.encode_guarded(text, &users).unwrap());
+    let users = 0..9;
+    let guarded = ids(&tokenizer.encode_guarded(text, std::slice::from_ref(&users)).unwrap());
     assert_eq!(guarded.iter().filter(|id| **id == 257).count(), 1);
     assert_eq!(guarded.last(), Some(&257));
 }

@@ -46,9 +46,9 @@ fn json_is_not_escaped_for_html() {
         EMPTY,
         "{\"a\": 1, \"b\": \"\\u00e9\"}",
     );
-    refuse("{{ missing | tojson }}", EMPTY, "the chat template fails on these messages: ");
-    refuse("{{ 1 | tojson(indent=65) }}", EMPTY, "the chat template fails on these messages: ");
-    refuse("{{ 1 | tojson(sepia=1) }}", EMPTY, "the chat template fails on these messages: ");
+    refuse("{{ missing | tojson }}", EMPTY, "the chat template fails on these messages");
+    refuse("{{ 1 | tojson(indent=65) }}", EMPTY, "the chat template fails on these messages");
+    refuse("{{ 1 | tojson(sepia=1) }}", EMPTY, "the chat template fails on these messages");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_message_is_continued_with_its_spaces_or_without() {
 
 #[test]
 fn what_is_no_chat_is_refused() {
-    refuse("", "{", "the chat is not valid JSON: ");
+    refuse("", "{", "the chat is not valid JSON");
     refuse("", "3", "a chat must be an object or a list");
     refuse("", "{}", "messages must be a list of objects");
     refuse("", r#"{"messages": "x"}"#, "messages must be a list of objects");
@@ -118,8 +118,8 @@ fn what_is_no_chat_is_refused() {
 
 #[test]
 fn what_is_no_template_is_refused() {
-    refuse("{% if %}", EMPTY, "the chat template cannot be read: ");
-    refuse("{{ x", EMPTY, "the chat template cannot be read: ");
+    refuse("{% if %}", EMPTY, "the chat template cannot be read");
+    refuse("{{ x", EMPTY, "the chat template cannot be read");
     let sentence = "the chat template is 1048577 bytes long, the limit is 1048576";
     refuse(&"x".repeat(TEMPLATE_BYTES_MAX + 1), EMPTY, sentence);
     assert!(!Template::new("{{ x").unwrap_err().is_callers_mistake());
@@ -136,6 +136,6 @@ fn a_template_without_end_is_ended() {
     ] {
         let template = Template::with_fuel(body, 1_000_000).unwrap();
         let refusal = template.render(&chat, &Names::new()).unwrap_err().to_string();
-        assert!(refusal.starts_with("the chat template fails on these messages: "), "{refusal}");
+        assert!(refusal.starts_with("the chat template fails on these messages"), "{refusal}");
     }
 }

@@ -75,7 +75,7 @@ fn what_is_missing_or_damaged_is_named() {
     let damaged = [("tokenizer.json", TOKENIZER), ("tokenizer_config.json", "{")];
     assert_eq!(refusal(&damaged), "`F/tokenizer_config.json` is not valid JSON");
     let sentence = refusal(&[("tokenizer.json", "{}")]);
-    assert!(sentence.starts_with("`F/tokenizer.json` cannot be used: "), "{sentence}");
+    assert!(sentence.starts_with("`F/tokenizer.json` cannot be used"), "{sentence}");
 }
 
 /// A toy model with a template.
