@@ -21,11 +21,7 @@ pub struct Blocks {
 impl Blocks {
     #[must_use]
     pub fn new(blocks_max: usize) -> Self {
-        Self {
-            holders: Vec::new(),
-            free: BTreeSet::new(),
-            blocks_max,
-        }
+        Self { holders: Vec::new(), free: BTreeSet::new(), blocks_max }
     }
 
     /// Hands out the lowest free block, held once; `None` when every block is held.

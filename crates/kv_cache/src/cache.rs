@@ -84,13 +84,7 @@ impl Cache {
     /// An empty cache; memory is taken as sequences grow.
     #[must_use]
     pub fn new(shape: &KvShape) -> Self {
-        let KvShape {
-            layers,
-            kind,
-            positions_max,
-            chunk_max,
-            sequences_max,
-        } = shape;
+        let KvShape { layers, kind, positions_max, chunk_max, sequences_max } = shape;
         let mut groups: Vec<Group> = Vec::new();
         let mut group_of = Vec::new();
         for (index, layer) in layers.iter().enumerate() {
@@ -99,31 +93,16 @@ impl Cache {
                 // A sequence may hold its window, the pass in flight, and two blocks' edges.
                 let held = |window: usize| (window + chunk_max).div_ceil(BLOCK_POSITIONS) + 1;
                 let all = positions_max.div_ceil(BLOCK_POSITIONS) + sequences_max;
-                let blocks_max = layer
-                    .window
-                    .map_or(all, |w| (held(w) * sequences_max).min(all));
+                let blocks_max = layer.window.map_or(all, |w| (held(w) * sequences_max).min(all));
                 let blocks = Blocks::new(blocks_max);
-                groups.push(Group {
-                    window: layer.window,
-                    blocks_max,
-                    blocks,
-                    layers: vec![],
-                });
+                groups.push(Group { window: layer.window, blocks_max, blocks, layers: vec![] });
                 groups.len() - 1
             });
             groups[group].layers.push(index);
             group_of.push(group);
         }
-        let layers = layers
-            .iter()
-            .map(|&layer| Layer::new(*kind, layer))
-            .collect();
-        Self {
-            layers,
-            group_of,
-            groups,
-            sequences: BTreeMap::new(),
-        }
+        let layers = layers.iter().map(|&layer| Layer::new(*kind, layer)).collect();
+        Self { layers, group_of, groups, sequences: BTreeMap::new() }
     }
 
     /// Gives `request` room for every position below `end`.
@@ -132,18 +111,11 @@ impl Cache {
     /// `CacheError`; the sequence then keeps what it had.
     pub fn reserve(&mut self, request: RequestId, end: usize) -> Result<(), CacheError> {
         let count = self.groups.len();
-        let tables = self
-            .sequences
-            .entry(request)
-            .or_insert_with(|| vec![<_>::default(); count]);
+        let tables = self.sequences.entry(request).or_insert_with(|| vec![<_>::default(); count]);
         for (group, table) in self.groups.iter_mut().zip(tables) {
-            let wanted = end
-                .div_ceil(BLOCK_POSITIONS)
-                .saturating_sub(table.first_block);
+            let wanted = end.div_ceil(BLOCK_POSITIONS).saturating_sub(table.first_block);
             while table.blocks.len() < wanted {
-                let none = CacheError::NoBlocks {
-                    blocks_max: group.blocks_max,
-                };
+                let none = CacheError::NoBlocks { blocks_max: group.blocks_max };
                 let block = group.blocks.allocate().ok_or(none)?;
                 table.blocks.push(block.0);
             }
@@ -168,28 +140,18 @@ impl Cache {
             let Some(window) = group.window else { continue };
             let readable = (next + 1).saturating_sub(window);
             let keep = readable / BLOCK_POSITIONS;
-            let gone = keep
-                .saturating_sub(table.first_block)
-                .min(table.blocks.len());
-            table
-                .blocks
-                .drain(..gone)
-                .for_each(|block| group.blocks.release(BlockId(block)));
+            let gone = keep.saturating_sub(table.first_block).min(table.blocks.len());
+            table.blocks.drain(..gone).for_each(|block| group.blocks.release(BlockId(block)));
             table.first_block += gone;
         }
     }
 
     /// Forgets a sequence and gives back its blocks.
     pub fn remove(&mut self, request: RequestId) {
-        for (group, table) in self
-            .groups
-            .iter_mut()
-            .zip(self.sequences.remove(&request).unwrap_or_default())
+        for (group, table) in
+            self.groups.iter_mut().zip(self.sequences.remove(&request).unwrap_or_default())
         {
-            table
-                .blocks
-                .into_iter()
-                .for_each(|block| group.blocks.release(BlockId(block)));
+            table.blocks.into_iter().for_each(|block| group.blocks.release(BlockId(block)));
         }
     }
 
@@ -215,10 +177,7 @@ impl Cache {
     /// If the sequence has no room at all.
     #[must_use]
     pub fn view(&self, request: RequestId, layer: usize) -> (&Layer, &GroupTable) {
-        (
-            &self.layers[layer],
-            &self.sequences[&request][self.group_of[layer]],
-        )
+        (&self.layers[layer], &self.sequences[&request][self.group_of[layer]])
     }
 
     /// Blocks held, by group of layers.
@@ -229,9 +188,6 @@ impl Cache {
     /// Bytes of keys and values that one position takes in layers that keep everything.
     #[must_use]
     pub fn position_bytes(&self) -> usize {
-        self.layers
-            .iter()
-            .map(|layer| 2 * layer.block_bytes() / BLOCK_POSITIONS)
-            .sum()
+        self.layers.iter().map(|layer| 2 * layer.block_bytes() / BLOCK_POSITIONS).sum()
     }
 }

@@ -18,12 +18,7 @@ pub struct Layer {
 
 impl Layer {
     pub(crate) fn new(kind: KvType, shape: LayerShape) -> Self {
-        Self {
-            kind,
-            shape,
-            keys: Vec::new(),
-            values: Vec::new(),
-        }
+        Self { kind, shape, keys: Vec::new(), values: Vec::new() }
     }
 
     fn padded_dim(&self) -> usize {
@@ -63,16 +58,8 @@ impl Layer {
             let base = block.0 as usize * self.block_bytes() + head * self.head_bytes();
             let from = head * head_dim..(head + 1) * head_dim;
             for (d, (&k, &v)) in k[from.clone()].iter().zip(&v[from]).enumerate() {
-                put(
-                    self.kind,
-                    &mut self.keys[base + (d * TILE + lane) * size..],
-                    k,
-                );
-                put(
-                    self.kind,
-                    &mut self.values[base + (lane * padded + d) * size..],
-                    v,
-                );
+                put(self.kind, &mut self.keys[base + (d * TILE + lane) * size..], k);
+                put(self.kind, &mut self.values[base + (lane * padded + d) * size..], v);
             }
         }
     }

@@ -5,11 +5,7 @@ use causeway_request::RequestId;
 use crate::{Blocks, Cache, CacheError, KvShape, KvType, LayerShape};
 
 fn cache(windows: &[Option<usize>], kind: KvType, positions_max: usize) -> Cache {
-    let layer = |&window: &Option<usize>| LayerShape {
-        n_kv_heads: 2,
-        head_dim: 20,
-        window,
-    };
+    let layer = |&window: &Option<usize>| LayerShape { n_kv_heads: 2, head_dim: 20, window };
     Cache::new(&KvShape {
         layers: windows.iter().map(layer).collect(),
         kind,
@@ -43,16 +39,9 @@ fn a_window_keeps_only_what_the_next_query_reads() {
         cache.retire(request, end);
         let held: Vec<usize> = cache.held_counts().collect();
         assert_eq!(held[0], end.div_ceil(16));
-        assert!(
-            held[1] <= 3,
-            "window 20 needs at most 3 blocks of 16, holds {}",
-            held[1]
-        );
+        assert!(held[1] <= 3, "window 20 needs at most 3 blocks of 16, holds {}", held[1]);
         let (_, table) = cache.view(request, 1);
-        assert!(
-            table.first_block() * 16 <= (end + 1).saturating_sub(20),
-            "readable is kept"
-        );
+        assert!(table.first_block() * 16 <= (end + 1).saturating_sub(20), "readable is kept");
     }
     cache.remove(request);
     assert!(cache.held_counts().all(|held| held == 0));
@@ -72,16 +61,10 @@ fn a_full_pool_is_refused_with_its_size() {
 #[test]
 fn kv_bytes_count_kv_heads_and_the_head_dimension() {
     // (layers, KV heads, head dimension, bytes a position at f16)
-    for (n_layers, n_kv_heads, head_dim, want) in [
-        (32, 8, 128, 131_072),
-        (32, 32, 128, 524_288),
-        (36, 8, 128, 147_456),
-    ] {
-        let layer = LayerShape {
-            n_kv_heads,
-            head_dim,
-            window: None,
-        };
+    for (n_layers, n_kv_heads, head_dim, want) in
+        [(32, 8, 128, 131_072), (32, 32, 128, 524_288), (36, 8, 128, 147_456)]
+    {
+        let layer = LayerShape { n_kv_heads, head_dim, window: None };
         let cache = Cache::new(&KvShape {
             layers: vec![layer; n_layers],
             kind: KvType::F16,

@@ -39,10 +39,7 @@ impl Scheduler {
     #[must_use]
     pub fn new(budget: usize) -> Self {
         assert!(budget > 0, "a step computes at least one token");
-        Self {
-            running: Vec::new(),
-            budget,
-        }
+        Self { running: Vec::new(), budget }
     }
 
     /// Adds a request of `tokens` known tokens, of which `computed` are in the cache.
@@ -51,15 +48,8 @@ impl Scheduler {
     /// If there is nothing to compute, or the request runs already.
     pub fn add(&mut self, id: RequestId, tokens: usize, computed: usize) {
         assert!(computed < tokens, "something is left to compute");
-        assert!(
-            !self.running.iter().any(|entry| entry.id == id),
-            "request {id} runs already"
-        );
-        self.running.push(Entry {
-            id,
-            tokens,
-            computed,
-        });
+        assert!(!self.running.iter().any(|entry| entry.id == id), "request {id} runs already");
+        self.running.push(Entry { id, tokens, computed });
     }
 
     /// Plans one forward pass: decodes first, then prefill in chunks, in order of arrival.
@@ -87,10 +77,7 @@ impl Scheduler {
     pub fn append(&mut self, id: RequestId) {
         let entry = self.running.iter_mut().find(|entry| entry.id == id);
         let entry = entry.expect("invariant: an append names a running request");
-        assert_eq!(
-            entry.tokens, entry.computed,
-            "a token follows the newest one's logits"
-        );
+        assert_eq!(entry.tokens, entry.computed, "a token follows the newest one's logits");
         entry.tokens += 1;
     }
 
@@ -120,12 +107,7 @@ impl Entry {
         let first_position = self.computed;
         self.computed += token_count;
         let samples = self.computed == self.tokens;
-        Scheduled {
-            id: self.id,
-            first_position,
-            token_count,
-            samples,
-        }
+        Scheduled { id: self.id, first_position, token_count, samples }
     }
 }
 

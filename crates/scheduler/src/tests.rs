@@ -17,10 +17,7 @@ fn check(budget: usize, requests: &[(usize, usize)], want: &str) {
         let mut pass = Vec::new();
         for s in scheduler.plan() {
             let star = if s.samples { "*" } else { "" };
-            pass.push(format!(
-                "{}:{}+{}{star}",
-                s.id, s.first_position, s.token_count
-            ));
+            pass.push(format!("{}:{}+{}{star}", s.id, s.first_position, s.token_count));
             if !s.samples {
                 continue;
             }
@@ -48,11 +45,7 @@ fn one_request_is_prefilled_then_decoded() {
 
 #[test]
 fn a_long_prompt_is_chunked_and_does_not_stop_decoding() {
-    check(
-        4,
-        &[(2, 3), (6, 1)],
-        "0:0+2* 1:0+2 | 0:2+1* 1:2+3 | 0:3+1* 1:5+1*",
-    );
+    check(4, &[(2, 3), (6, 1)], "0:0+2* 1:0+2 | 0:2+1* 1:2+3 | 0:3+1* 1:5+1*");
 }
 
 #[test]
@@ -68,12 +61,5 @@ fn a_rewound_request_is_computed_again() {
     scheduler.append(RequestId(0));
     scheduler.rewind(RequestId(0));
     let again = scheduler.plan();
-    assert_eq!(
-        (
-            again[0].first_position,
-            again[0].token_count,
-            again[0].samples
-        ),
-        (0, 4, true)
-    );
+    assert_eq!((again[0].first_position, again[0].token_count, again[0].samples), (0, 4, true));
 }
