@@ -67,3 +67,6 @@ fn types(metadata: &Metadata) -> Result<Vec<TokenType>, TextError> {
     });
     Ok(types.collect::<Result<_, _>>()?)
 }
+
+#[cfg(test)]
+mod tests;

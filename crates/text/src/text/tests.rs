@@ -120,3 +120,18 @@ fn answers_hide_control_tokens() {
     assert_eq!(detokenizer.push(TokenId(2)).unwrap(), "");
     assert_eq!(detokenizer.finish(), "");
 }
+
+#[test]
+fn files_that_cannot_be_read_or_are_too_long_are_named() {
+    let path = folder("unreadable", &[]);
+    fs::create_dir(path.join("tokenizer.json")).unwrap();
+    let refusal = Text::from_folder(&path).unwrap_err().to_string();
+    assert!(refusal.ends_with("tokenizer.json` cannot be read"), "{refusal}");
+    fs::remove_dir(path.join("tokenizer.json")).unwrap();
+    let file = fs::File::create(path.join("tokenizer.json")).unwrap();
+    file.set_len(FILE_BYTES_MAX + 1).unwrap();
+    let refusal = Text::from_folder(&path).unwrap_err().to_string();
+    let sentence = "tokenizer.json` holds 268435457 bytes, the limit is 268435456";
+    assert!(refusal.ends_with(sentence), "{refusal}");
+    fs::remove_dir_all(&path).unwrap();
+}
