@@ -96,6 +96,16 @@ impl Text {
         Ok(tokens)
     }
 
+    /// How many tokens at the end of a prompt are response prefill: those of a final message that
+    /// is continued, behind the prompt of the messages before it. 0 where none is continued.
+    #[must_use]
+    pub fn prefilled(&self, chat: &Chat, prompt: &[TokenId]) -> usize {
+        let Some(before) = chat.before_final() else { return 0 };
+        let Ok(before) = self.chat(&before) else { return 0 };
+        let common = prompt.iter().zip(&before).take_while(|(a, b)| a == b).count();
+        prompt.len() - common
+    }
+
     /// Messages to text, with the parts of it that a user wrote.
     ///
     /// # Errors

@@ -62,6 +62,21 @@ impl Chat {
         Ok(chat)
     }
 
+    /// The chat without the final message that it continues, ready for the answer to begin.
+    pub(crate) fn before_final(&self) -> Option<Self> {
+        if !self.continue_final_message {
+            return None;
+        }
+        let mut messages: Vec<Value> = self.messages.try_iter().ok()?.collect();
+        messages.pop()?;
+        Some(Self {
+            messages: messages.into(),
+            add_generation_prompt: true,
+            continue_final_message: false,
+            ..self.clone()
+        })
+    }
+
     /// Refuses what no template is asked to render.
     pub(super) fn check(&self) -> Result<(), TemplateError> {
         if !is_list(&self.messages) {

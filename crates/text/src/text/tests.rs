@@ -135,3 +135,20 @@ fn files_that_cannot_be_read_or_are_too_long_are_named() {
     assert!(refusal.ends_with(sentence), "{refusal}");
     fs::remove_dir_all(&path).unwrap();
 }
+
+#[test]
+fn a_continued_message_is_counted_as_prefill() {
+    let text = toy_text(
+        "{% for m in messages %}{{ m.role }}{{ m.content }}{{ eos_token }}{% endfor %}\
+         {% if add_generation_prompt %}assistant{% endif %}",
+        true,
+    );
+    let count = |json: &str| {
+        let chat = Chat::from_json(json).unwrap();
+        text.prefilled(&chat, &text.chat(&chat).unwrap())
+    };
+    let messages = r#""messages": [{"role": "user", "content": "H"},
+        {"role": "assistant", "content": "This is"}]"#;
+    assert_eq!(count(&format!(r#"{{{messages}, "continue_final_message": true}}"#)), 2);
+    assert_eq!(count(&format!("{{{messages}}}")), 0);
+}

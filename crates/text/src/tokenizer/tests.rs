@@ -1,5 +1,7 @@
 //! Encoding by flags, on toy vocabularies with the rules of the large ones.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::detokenizer::DetokenizeOptions;
 use crate::toy;
@@ -118,4 +120,20 @@ fn ids_outside_the_vocabulary_are_refused() {
     assert!(!tokenizer.is_control(TokenId(u32::MAX)));
     assert_eq!(tokenizer.control_token("<|im_end|>"), Some(TokenId(261)));
     assert_eq!(tokenizer.control_token("<tool>"), None);
+}
+
+proptest! {
+    #[test]
+    fn every_text_comes_back(text in ".{0,40}|[ he<|im_end>lo▁]{0,40}", parse: bool) {
+        let options = DetokenizeOptions { show_control: true, continues: false };
+        let tokenizer = Tokenizer::from_vocabulary(&toy::byte_level()).unwrap();
+        let tokens = tokenizer.encode(&text, parse, false).unwrap();
+        prop_assert_eq!(tokenizer.decode(&tokens, options).unwrap(), text.as_str());
+        prop_assert!(parse || tokens.iter().all(|token| !tokenizer.is_control(*token)));
+        let tokenizer = Tokenizer::from_vocabulary(&toy::sentence_piece()).unwrap();
+        let tokens = tokenizer.encode(&text, false, false).unwrap();
+        // A space mark in the text is a space to this kind of vocabulary.
+        let wanted = text.replace(SPACE_MARK, " ");
+        prop_assert_eq!(tokenizer.decode(&tokens, options).unwrap(), wanted);
+    }
 }

@@ -1,5 +1,7 @@
 //! Which parts of a rendered chat may not become control tokens.
 
+use proptest::prelude::*;
+
 use crate::TemplateError;
 use crate::template::{Chat, CivilTime, Names, Rendered, Template};
 
@@ -133,4 +135,23 @@ fn a_template_that_rewrites_what_spells_a_marker_is_refused() {
 fn marks_are_characters_that_nobody_wrote() {
     let content = "\u{13000}\u{13001}<s>\u{13002}";
     check("{{ messages[0].content }}<s>", &says(content), &format!("{content}[<s>]"));
+}
+
+proptest! {
+    #[test]
+    fn no_cut_of_a_users_text_makes_a_control_token(
+        parts in prop::collection::vec("[<|>s_imend ]{0,6}|<s>|<[|]im_|end[|]>", 0..5),
+    ) {
+        let parts: Vec<_> =
+            parts.iter().map(|text| serde_json::json!({"type": "text", "text": text})).collect();
+        let chat = serde_json::json!([{"role": "user", "content": parts}]).to_string();
+        let template = "{% for p in messages[0].content %}{{ p.text | trim }}{% endfor %}";
+        let Rendered { text, users } = render(template, &chat).unwrap();
+        for marker in MARKERS {
+            for (start, found) in text.match_indices(marker) {
+                let end = start + found.len();
+                prop_assert!(users.iter().any(|user| user.start < end && start < user.end));
+            }
+        }
+    }
 }
