@@ -172,13 +172,13 @@ impl Engine {
         for scheduled in ready {
             match self.forward(&[scheduled]) {
                 Ok(alone) => computed.extend(alone),
-                Err(error) => outputs.push(self.fail(scheduled.id, &error)),
+                Err(error) => outputs.push(self.fail(scheduled.id, &*error)),
             }
         }
         computed
     }
 
-    fn forward(&mut self, plan: &[Scheduled]) -> Result<Vec<Computed>, ModelError> {
+    fn forward(&mut self, plan: &[Scheduled]) -> Result<Vec<Computed>, Box<ModelError>> {
         let span = |s: &Scheduled| {
             let run = self.runs.get(&s.id).expect("invariant: a plan names running requests");
             let tokens = &run.tokens[s.first_position..s.first_position + s.token_count];

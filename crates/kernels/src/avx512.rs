@@ -124,8 +124,9 @@ pub(crate) fn i_ubytes(x: &[u8; 16]) -> I {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[inline]
 pub(crate) fn i_store_bytes(x: I, to: &mut [i8; 16]) {
+    let bytes = _mm512_cvtepi32_epi8(x.0);
     // SAFETY: sixteen writable bytes, and `storeu` needs no alignment.
-    unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(x.0)) };
+    unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), bytes) };
 }
 
 /// Largest absolute value of 32 floats, as bits: any NaN or infinity shows.

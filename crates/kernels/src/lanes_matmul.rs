@@ -13,7 +13,7 @@ macro_rules! lane_matmul {
             let mut codes = [i_splat(0); 8];
             match L::BITS {
                 8 => codes = std::array::from_fn(plane),
-                4 | 5 | 6 => {
+                4..=6 => {
                     let low = i_splat(0x0f0f_0f0f);
                     for k in 0..4 {
                         let both = plane(k);

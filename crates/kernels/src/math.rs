@@ -63,7 +63,7 @@ pub fn silu(x: f32) -> f32 {
 }
 
 /// 2 * sqrt(2 / pi).
-pub(crate) const GELU_SCALE: f32 = 1.595_769_1;
+pub(crate) const GELU_SCALE: f32 = 1.595_769;
 /// The cubic term of the approximation.
 pub(crate) const GELU_CUBIC: f32 = 0.044_715;
 

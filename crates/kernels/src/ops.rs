@@ -1,6 +1,7 @@
 //! What a forward pass asks of the chosen path: rows in, rows out, shared out over the threads.
 
 use crate::attention::{HeadQueries, KvSlab};
+use crate::dispatch::Sink;
 use crate::{BLOCK, Kernels, LANES, NonFinite, PackedMatrix, Pool, QuantisedRows};
 
 /// Work items per thread of one product: enough that a slow thread does little harm.
@@ -107,7 +108,7 @@ impl Kernels {
         weights: &PackedMatrix,
         out: &mut [f32],
         pool: &Pool,
-        group_product: &(dyn Fn(usize, &mut dyn FnMut(usize, &[f32; LANES])) + Sync),
+        group_product: &(dyn Fn(usize, &mut Sink<'_>) + Sync),
     ) {
         let groups = weights.groups();
         let per_item = groups.div_ceil(pool.threads() * ITEMS_PER_THREAD).max(1);

@@ -7,13 +7,15 @@ use crate::RopeConfig;
 /// Positions whose angles are computed together.
 const PAGE: usize = 64;
 
+/// (cos, sin) of every pair at every position of a page: `(PAGE, d/2)`.
+type Page = Box<[(f32, f32)]>;
+
 /// Angles of one RoPE for every position of the context.
 #[derive(Debug)]
 pub(crate) struct Rope {
     /// `factor^-1 * base^(-2i/d)` for each pair, in f64.
     frequencies: Vec<f64>,
-    /// Per page of positions: `(PAGE, d/2)` of (cos, sin).
-    pages: Vec<OnceLock<Box<[(f32, f32)]>>>,
+    pages: Vec<OnceLock<Page>>,
 }
 
 impl Rope {
@@ -39,7 +41,7 @@ impl Rope {
         &page[position % PAGE * pairs..][..pairs]
     }
 
-    fn page(&self, page: usize) -> Box<[(f32, f32)]> {
+    fn page(&self, page: usize) -> Page {
         let positions = page * PAGE..(page + 1) * PAGE;
         #[expect(clippy::cast_precision_loss, reason = "positions are far below 2^53")]
         #[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is what is meant")]

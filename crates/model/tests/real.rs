@@ -1,5 +1,6 @@
 //! Three real models against float32 references: distributions, continuations, likelihoods.
 #![expect(clippy::unwrap_used, reason = "a test that cannot read its fixture must stop")]
+#![expect(clippy::print_stdout, reason = "the figures reached are worth seeing")]
 
 mod support;
 
