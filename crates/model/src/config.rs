@@ -66,7 +66,7 @@ pub struct Config {
 /// Most layers, heads and so on that a model may declare; far above any published model.
 const LAYERS_MAX: usize = 1_024;
 const HEADS_MAX: usize = 1_024;
-const DIM_MAX: usize = 1 << 20;
+pub(crate) const DIM_MAX: usize = 1 << 20;
 const CONTEXT_MAX: usize = 1 << 24;
 const WINDOW_MAX: usize = CONTEXT_MAX;
 

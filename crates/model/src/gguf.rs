@@ -2,6 +2,7 @@
 
 use causeway_weights::{Metadata, ModelFile};
 
+use crate::config::DIM_MAX;
 use crate::{Activation, Config, ConfigError, LayerConfig, RopeConfig, Shape};
 
 /// Architectures read from GGUF.
@@ -116,9 +117,10 @@ pub(crate) fn config(file: &ModelFile) -> Result<Config, ConfigError> {
 fn shape(keys: &Keys<'_>, file: &ModelFile) -> Result<Shape, ConfigError> {
     let hidden_dim = keys.wanted_size("embedding_length")?;
     let n_heads = keys.wanted_size("attention.head_count")?;
-    if n_heads == 0 {
-        let name = "head count";
-        return Err(ConfigError::Size { name, value: 0, most: hidden_dim });
+    for (name, value) in [("hidden size", hidden_dim), ("head count", n_heads)] {
+        if value == 0 {
+            return Err(ConfigError::Size { name, value, most: DIM_MAX });
+        }
     }
     let n_layers = keys.wanted_size("block_count")?;
     if n_layers > file.tensors().len() {
