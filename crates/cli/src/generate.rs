@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use causeway_engine::{Engine, Output};
-use causeway_ledger::{Measured, Record, RecordBuilder, Shown, Start, StepError};
-use causeway_policy::Policy;
+use causeway_ledger::{Measured, Record, RecordBuilder, Shown, Start};
+use causeway_policy::{OnDisconnect, Policy};
 use causeway_request::{Canceller, Request, RequestId, StepOutput, StopReason};
 use causeway_text::{
-    DetokenizeOptions, Detokenizer, ReasoningSplitter, StopMatcher, Text, TextError,
+    DetokenizeOptions, Detokenizer, Emitted, ReasoningSplitter, StopMatcher, Text, TextError,
 };
 
 use crate::clock::Clock;
@@ -35,8 +35,7 @@ struct Reader<'t> {
 struct Read {
     piece: Vec<u8>,
     shown: Shown,
-    visible: String,
-    stopped: Option<usize>,
+    emitted: Emitted,
 }
 
 impl<'t> Reader<'t> {
@@ -73,22 +72,22 @@ impl<'t> Reader<'t> {
         } else {
             self.stops.push(&visible)
         };
-        Ok(Read { piece, shown, visible: emitted.text, stopped: emitted.stopped })
+        Ok(Read { piece, shown, emitted })
     }
 
-    /// What was held back, when no more tokens come.
-    fn finish(self) -> String {
-        let mut stops = self.stops;
-        let rest = self.detokenizer.finish();
-        let mut rest_visible = rest;
-        if let Some(mut splitter) = self.reasoning {
-            let mut parts = splitter.push(&rest_visible).visible;
-            parts.push_str(&splitter.finish().visible);
-            rest_visible = parts;
+    /// What was held back, when no more tokens come; a stop string may have been part of it.
+    fn finish(self) -> Emitted {
+        let Self { detokenizer, reasoning, mut stops, .. } = self;
+        let mut rest = detokenizer.finish();
+        if let Some(mut splitter) = reasoning {
+            let mut visible = splitter.push(&rest).visible;
+            visible.push_str(&splitter.finish().visible);
+            rest = visible;
         }
-        let mut text = stops.push(&rest_visible).text;
-        text.push_str(&stops.finish().text);
-        text
+        let pushed = stops.push(&rest);
+        let finished = stops.finish();
+        let stopped = pushed.stopped.or(finished.stopped);
+        Emitted { text: pushed.text + &finished.text, stopped }
     }
 }
 
@@ -114,72 +113,126 @@ pub(crate) fn generate(
     let Job { start, policy, text, continues } = job;
     let id = RequestId(start.request.id);
     let request = start.request.effective.to_request(id);
-    let prompt_tokens = request.tokens.len();
-    let mut reader = text.map(|text| Reader::new(text, &policy, continues)).transpose()?;
+    let reader = text.map(|text| Reader::new(text, &policy, continues)).transpose()?;
     let stop_strings = policy.stop_strings().to_vec();
+    let cancels = policy.file().operation.on_disconnect == OnDisconnect::Cancel;
     let arrived_ns = clock.now_ns();
     submit(engine, request, policy, arrived_ns)?;
-    let mut builder = RecordBuilder::new(start);
-    let mut answer = String::new();
+    let mut run = Run {
+        id,
+        builder: RecordBuilder::new(start),
+        reader,
+        stop_strings,
+        answer: String::new(),
+        is_unread: false,
+        prefill_passes: 0,
+    };
     let first_pass = engine.pass_count();
-    let mut prefill_passes = 0;
     let queued_ns = clock.now_ns() - arrived_ns;
     let stop = loop {
-        if interrupted.load(Ordering::Relaxed)
-            && let Some(stop) = engine.cancel(id, Canceller::Client)
-        {
+        let by = if interrupted.load(Ordering::Relaxed) {
+            Some(Canceller::Client)
+        } else {
+            (run.is_unread && cancels).then_some(Canceller::Disconnect)
+        };
+        if let Some(stop) = by.and_then(|by| engine.cancel(id, by)) {
             break stop;
         }
-        let outputs = engine.step(&mut || clock.now_ns());
-        if builder.step_count() == 0 {
-            prefill_passes = engine.pass_count() - first_pass;
-        }
-        let Some(output) = outputs.into_iter().next() else { continue };
-        let output = match output {
-            Output::Ended { stop, .. } => break stop,
-            Output::Step(output) => output,
-        };
-        let read = reader.as_mut().map(|reader| reader.push(&output)).transpose();
-        let read = read.map_err(Failure::world)?;
-        let piece = read.as_ref().map_or(&[][..], |read| &read.piece);
-        let shown = read.as_ref().map_or(Shown::Visible, |read| read.shown);
-        builder
-            .push_shown(&output, piece, shown)
-            .map_err(|error: StepError| Failure::world(error))?;
-        watcher.step(&output, piece)?;
-        let read =
-            read.unwrap_or(Read { piece: vec![], shown, visible: String::new(), stopped: None });
-        if !read.visible.is_empty() {
-            answer.push_str(&read.visible);
-            watcher.text(&read.visible)?;
-        }
-        if let Some(index) = read.stopped {
-            engine.end(id);
-            break StopReason::StopString { string: stop_strings[index].clone() };
-        }
-        if let Some(stop) = output.stop {
+        if let Some(stop) = run.step(engine, clock, watcher)? {
             break stop;
         }
     };
-    let stopped_by_string = matches!(stop, StopReason::StopString { .. });
-    if let Some(reader) = reader.filter(|_| !stopped_by_string) {
-        let rest = reader.finish();
-        if !rest.is_empty() {
-            answer.push_str(&rest);
-            watcher.text(&rest)?;
-        }
-    }
-    debug_assert!(prompt_tokens > 0, "an empty prompt is refused at submit");
     let measured = Measured {
         scheduled_unix_ms: clock.start_unix_ms + arrived_ns / 1_000_000,
         late_ns: 0,
         queued_ns,
         ended_ns: clock.now_ns() - arrived_ns,
         cached_tokens: 0,
-        prefill_passes,
-        decode_passes: engine.pass_count() - first_pass - prefill_passes,
+        prefill_passes: run.prefill_passes,
+        decode_passes: engine.pass_count() - first_pass - run.prefill_passes,
     };
-    Ok(builder.finish(&stop, &measured, answer))
+    run.finish(stop, &measured, watcher)
+}
+
+/// A run on its way into its record.
+struct Run<'t> {
+    id: RequestId,
+    builder: RecordBuilder,
+    reader: Option<Reader<'t>>,
+    stop_strings: Vec<String>,
+    answer: String,
+    /// Whoever read the answer went away.
+    is_unread: bool,
+    /// Passes up to the one that gave the first token.
+    prefill_passes: u64,
+}
+
+impl Run<'_> {
+    /// One step of the engine, read, recorded and shown; says whether it was the last.
+    fn step(
+        &mut self,
+        engine: &mut Engine,
+        clock: &Clock,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Option<StopReason>, Failure> {
+        let outputs = engine.step(&mut || clock.now_ns());
+        self.prefill_passes += u64::from(self.builder.step_count() == 0);
+        let output = match outputs.into_iter().next() {
+            None => return Ok(None),
+            Some(Output::Ended { stop, .. }) => return Ok(Some(stop)),
+            Some(Output::Step(output)) => output,
+        };
+        let Some(reader) = &mut self.reader else {
+            self.builder.push(&output, []).map_err(Failure::world)?;
+            watcher.step(&output, &[])?;
+            return Ok(output.stop);
+        };
+        let Read { piece, shown, emitted } = reader.push(&output).map_err(Failure::world)?;
+        self.builder.push_shown(&output, &piece, shown).map_err(Failure::world)?;
+        watcher.step(&output, &piece)?;
+        self.show(&emitted.text, watcher)?;
+        let Some(index) = emitted.stopped else { return Ok(output.stop) };
+        engine.end(self.id);
+        Ok(Some(self.stop_string(index)))
+    }
+
+    fn show(&mut self, text: &str, watcher: &mut dyn Watcher) -> Result<(), Failure> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.answer.push_str(text);
+        if self.is_unread {
+            return Ok(());
+        }
+        match watcher.text(text) {
+            Err(Failure::ReaderGone) => {
+                self.is_unread = true;
+                Ok(())
+            }
+            shown => shown,
+        }
+    }
+
+    fn stop_string(&self, index: usize) -> StopReason {
+        StopReason::StopString { string: self.stop_strings[index].clone() }
+    }
+
+    /// Shows what was held back and closes the record.
+    fn finish(
+        mut self,
+        mut stop: StopReason,
+        measured: &Measured,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Record, Failure> {
+        if let Some(reader) = self.reader.take() {
+            let rest = reader.finish();
+            self.show(&rest.text, watcher)?;
+            if let Some(index) = rest.stopped {
+                stop = self.stop_string(index);
+            }
+        }
+        Ok(self.builder.finish(&stop, measured, self.answer))
+    }
 }
 
 fn submit(
