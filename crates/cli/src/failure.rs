@@ -34,7 +34,11 @@ impl Failure {
     /// Prints the one sentence, if there is one, to stderr.
     pub(crate) fn print(&self) {
         if let Self::Caller(error) | Self::World(error) = self {
-            eprintln!("causeway: {error:#}");
+            // Some causes draw a picture below their first line.
+            let first_line = |text: String| text.lines().next().unwrap_or_default().to_owned();
+            let causes: Vec<String> =
+                error.chain().map(|cause| first_line(cause.to_string())).collect();
+            eprintln!("causeway: {}", causes.join(": "));
         }
     }
 
@@ -53,8 +57,21 @@ impl From<std::io::Error> for Failure {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             return Self::ReaderGone;
         }
-        Self::World(error.into())
+        let is_full = error.kind() == std::io::ErrorKind::StorageFull;
+        let error = anyhow::Error::from(error);
+        Self::World(if is_full { error.context("the output cannot be written") } else { error })
     }
+}
+
+/// Arguments that cannot be read, in one sentence without the page about usage.
+pub(crate) fn arguments(error: &clap::Error) -> Failure {
+    let page = error.render().to_string();
+    let page = page.strip_prefix("error: ").unwrap_or(&page);
+    let end = ["\n\nUsage:", "\n\nFor more information"].map(|tail| page.find(tail));
+    let end = end.into_iter().flatten().min().unwrap_or(page.len());
+    let lines = page[..end].lines().map(str::trim).filter(|line| !line.is_empty());
+    let sentence = lines.collect::<Vec<_>>().join(" ");
+    Failure::Caller(anyhow::anyhow!("{sentence}"))
 }
 
 /// What every command returns.

@@ -24,11 +24,22 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    match commands::run(Cli::parse().command) {
+    let outcome = match Cli::try_parse() {
+        Ok(cli) => commands::run(cli.command),
+        Err(error) if error.use_stderr() && !wants_help(&error) => Err(failure::arguments(&error)),
+        // Help and version, which the parser prints where they belong.
+        Err(error) => error.exit(),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
             failure.exit_code()
         }
     }
+}
+
+/// Whether nothing was asked for, so that the list of commands is the answer.
+fn wants_help(error: &clap::Error) -> bool {
+    error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
 }
