@@ -1,9 +1,11 @@
 //! Which policy a command runs under: a file, flags over it, or the built-in one.
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
-use causeway_policy::{FileError, Method, PolicyFile};
+use anyhow::{Context as _, anyhow};
+use causeway_policy::{Method, PolicyFile};
 
 use crate::failure::Failure;
 use crate::policy_flags::PolicyFlags;
@@ -26,7 +28,7 @@ impl PolicyChoice {
             None => PolicyFile::default(),
         };
         let before = (file.shape.clone(), file.choose.clone());
-        self.flags.apply(&mut file);
+        self.flags.apply(&mut file)?;
         let asks_for_a_draw = (&file.shape, &file.choose) != (&before.0, &before.1);
         if self.policy.is_none() && !asks_for_a_draw {
             file.choose.method = Method::Greedy;
@@ -36,13 +38,31 @@ impl PolicyChoice {
     }
 }
 
+/// Largest policy file: templates are at most 1 MiB, and a file holds few long texts.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
 /// Reads a policy file.
 pub(crate) fn read(path: &Path) -> Result<PolicyFile, Failure> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("policy `{}` cannot be read", path.display()))
-        .map_err(Failure::caller)?;
-    PolicyFile::from_toml(&text)
-        .map_err(|error: FileError| anyhow::Error::new(error))
+    PolicyFile::from_toml(&text(path)?)
         .with_context(|| format!("policy `{}`", path.display()))
         .map_err(Failure::caller)
+}
+
+/// The text of a policy file; one that is not there is the caller's mistake.
+pub(crate) fn text(path: &Path) -> Result<String, Failure> {
+    let name = path.display();
+    let unreadable = |error: io::Error| {
+        let is_callers_mistake = error.kind() == io::ErrorKind::NotFound;
+        let error = anyhow::Error::new(error);
+        Failure::of(error.context(format!("cannot read the policy `{name}`")), is_callers_mistake)
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        let sentence = anyhow!("the policy `{name}` has more than {FILE_BYTES_MAX} bytes");
+        return Err(Failure::caller(sentence));
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::caller(anyhow!("the policy `{name}` is not UTF-8 text")))
 }

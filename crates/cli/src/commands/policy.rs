@@ -3,10 +3,11 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use causeway_policy::PolicyFile;
 
 use crate::failure::{Failure, Outcome};
+use crate::policy_choice;
 
 /// Arguments of `causeway policy`.
 #[derive(Debug, clap::Args)]
@@ -33,14 +34,11 @@ enum Action {
     },
 }
 
-/// Largest policy file: templates are at most 1 MiB, and a file holds few long texts.
-const FILE_BYTES_MAX: u64 = 16 << 20;
-
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut out = std::io::stdout().lock();
     match &args.action {
-        Action::Check { file: path } => match PolicyFile::from_toml(&text(path)?) {
+        Action::Check { file: path } => match PolicyFile::from_toml(&policy_choice::text(path)?) {
             Ok(file) => {
                 let identity = &file.identity;
                 let name = identity.name.as_deref().unwrap_or("(no name)");
@@ -73,24 +71,5 @@ pub(crate) fn run(args: &Args) -> Outcome {
 /// The policy of a file, or the policy that changes nothing.
 pub(crate) fn read(path: Option<&Path>) -> Result<PolicyFile, Failure> {
     let Some(path) = path else { return Ok(PolicyFile::default()) };
-    let file = PolicyFile::from_toml(&text(path)?);
-    file.with_context(|| format!("`{}`", path.display())).map_err(Failure::caller)
-}
-
-fn text(path: &Path) -> Result<String, Failure> {
-    let name = path.display();
-    let bytes = std::fs::metadata(path)
-        .with_context(|| format!("cannot read the policy file `{name}`"))
-        .map_err(Failure::world)?
-        .len();
-    if bytes > FILE_BYTES_MAX {
-        let sentence =
-            anyhow!("the policy file `{name}` has {bytes} bytes, but may have {FILE_BYTES_MAX}");
-        return Err(Failure::caller(sentence));
-    }
-    let bytes = std::fs::read(path)
-        .with_context(|| format!("cannot read the policy file `{name}`"))
-        .map_err(Failure::world)?;
-    String::from_utf8(bytes)
-        .map_err(|_| Failure::caller(anyhow!("the policy file `{name}` is not UTF-8 text")))
+    policy_choice::read(path)
 }
