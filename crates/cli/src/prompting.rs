@@ -3,8 +3,9 @@
 use causeway_ledger::Template;
 use causeway_policy::PolicyFile;
 use causeway_request::TokenId;
-use causeway_text::{Chat, CivilTime, Template as ChatTemplate, Text, TextError};
-use serde_json::json;
+use causeway_text::{
+    Chat, ChatValue, CivilTime, Template as ChatTemplate, Text, TextError, Tokenizer,
+};
 
 use crate::clock::Clock;
 use crate::failure::Failure;
@@ -19,6 +20,8 @@ pub(crate) enum Given {
     Raw(String),
     /// A user's message to be put through the template.
     Chat(String),
+    /// Messages as JSON: a list, or an object with `messages` and what stands beside them.
+    Messages(String),
 }
 
 /// A prompt as tokens.
@@ -40,7 +43,7 @@ pub(crate) fn prompt(
     file: &PolicyFile,
     loaded: &mut Loaded,
 ) -> Result<Prompt, Failure> {
-    if let (Given::Chat(_), Some(source), Some(text)) =
+    if let (Given::Chat(_) | Given::Messages(_), Some(source), Some(text)) =
         (given, &file.prompt.template, &mut loaded.text)
     {
         text.template = Some(ChatTemplate::new(source).map_err(Failure::caller)?);
@@ -48,23 +51,51 @@ pub(crate) fn prompt(
     match given {
         Given::Ids(ids) => {
             refuse_chat_texts(file, "--ids")?;
-            let tokens = ids.iter().copied().map(TokenId).collect();
-            Ok(Prompt { text: None, tokens, prefilled: 0, template: None, continues: true })
+            let mut tokens: Vec<_> = ids.iter().copied().map(TokenId).collect();
+            let prefill = match &file.prompt.prefill {
+                Some(prefill) => prefill_tokens(prefill, &loaded.text()?.tokenizer)?,
+                None => Vec::new(),
+            };
+            let prefilled = prefill.len();
+            tokens.extend(prefill);
+            Ok(Prompt { text: None, tokens, prefilled, template: None, continues: true })
         }
         Given::Raw(text) => {
             refuse_chat_texts(file, "--raw")?;
             let tokenizer = &loaded.text()?.tokenizer;
             let mut tokens = tokenizer.encode(text, false, true).map_err(text_failure)?;
-            let before = tokens.len();
-            if let Some(prefill) = &file.prompt.prefill {
-                tokens.extend(tokenizer.encode(prefill, false, false).map_err(text_failure)?);
-            }
-            let prefilled = tokens.len() - before;
+            let prefill = match &file.prompt.prefill {
+                Some(prefill) => prefill_tokens(prefill, tokenizer)?,
+                None => Vec::new(),
+            };
+            let prefilled = prefill.len();
+            tokens.extend(prefill);
             let text = Some(text.clone());
             Ok(Prompt { text, tokens, prefilled, template: None, continues: true })
         }
-        Given::Chat(message) => chat(message, file, loaded.text()?),
+        Given::Chat(message) => {
+            if message.is_empty() {
+                return Err(Failure::caller(anyhow::anyhow!(
+                    "the prompt is empty: at least one character is needed"
+                )));
+            }
+            let messages = ChatValue::from(vec![message_of("user", message)]);
+            chat(Chat { messages, ..Chat::default() }, file, loaded.text()?)
+        }
+        Given::Messages(json) => {
+            let chat_given = Chat::from_json(json).map_err(Failure::caller)?;
+            if chat_given.messages.len().is_none_or(|count| count == 0) {
+                return Err(Failure::caller(anyhow::anyhow!(
+                    "there are no messages: at least one is needed"
+                )));
+            }
+            chat(chat_given, file, loaded.text()?)
+        }
     }
+}
+
+fn prefill_tokens(prefill: &str, tokenizer: &Tokenizer) -> Result<Vec<TokenId>, Failure> {
+    tokenizer.encode(prefill, false, false).map_err(text_failure)
 }
 
 fn refuse_chat_texts(file: &PolicyFile, flag: &str) -> Result<(), Failure> {
@@ -81,17 +112,44 @@ fn refuse_chat_texts(file: &PolicyFile, flag: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn chat(message: &str, file: &PolicyFile, text: &Text) -> Result<Prompt, Failure> {
-    let mut messages = Vec::new();
+/// The prompt of a chat; the policy's system text goes first and its response prefill last.
+fn chat(mut chat: Chat, file: &PolicyFile, text: &Text) -> Result<Prompt, Failure> {
+    chat.now = chat.now.or(CivilTime::from_unix(Clock::start().start_unix_ms / 1_000));
+    let mut messages: Vec<ChatValue> =
+        chat.messages.try_iter().map(Iterator::collect).unwrap_or_default();
     if let Some(system) = &file.prompt.system {
-        messages.push(json!({ "role": "system", "content": system }));
+        let first = messages.first().and_then(|message| message.get_attr("role").ok());
+        if first.as_ref().and_then(ChatValue::as_str) == Some("system") {
+            return Err(Failure::caller(anyhow::anyhow!(
+                "the policy sets `prompt.system`, but the messages begin with a system message"
+            )));
+        }
+        messages.insert(0, message_of("system", system));
     }
-    messages.push(json!({ "role": "user", "content": message }));
-    let (rendered, mut tokens) = render(text, &messages, false)?;
-    let mut prefilled = 0;
     if let Some(prefill) = &file.prompt.prefill {
-        messages.push(json!({ "role": "assistant", "content": prefill }));
-        let (_, whole) = render(text, &messages, true)?;
+        if chat.continue_final_message {
+            return Err(Failure::caller(anyhow::anyhow!(
+                "the policy sets `prompt.prefill`, but the messages end with an answer to continue"
+            )));
+        }
+        messages.push(message_of("assistant", prefill));
+        chat.continue_final_message = true;
+    }
+    let whole = chat.continue_final_message.then(|| messages.clone());
+    if whole.is_some() {
+        messages.pop();
+    }
+    chat.add_generation_prompt = true;
+    chat.continue_final_message = false;
+    chat.messages = ChatValue::from(messages);
+    let rendered = text.render(&chat).map_err(text_failure)?.text;
+    let mut tokens = text.chat(&chat).map_err(text_failure)?;
+    let mut prefilled = 0;
+    if let Some(whole) = whole {
+        chat.add_generation_prompt = false;
+        chat.continue_final_message = true;
+        chat.messages = ChatValue::from(whole);
+        let whole = text.chat(&chat).map_err(text_failure)?;
         // The opening of the answer is what the longer rendering adds.
         let same = whole.iter().zip(&tokens).take_while(|(a, b)| a == b).count();
         prefilled = whole.len() - same;
@@ -102,17 +160,8 @@ fn chat(message: &str, file: &PolicyFile, text: &Text) -> Result<Prompt, Failure
     Ok(Prompt { text: Some(rendered), tokens, prefilled, template, continues })
 }
 
-fn render(
-    text: &Text,
-    messages: &[serde_json::Value],
-    continue_final_message: bool,
-) -> Result<(String, Vec<TokenId>), Failure> {
-    let mut chat = Chat::from_json(&json!(messages).to_string()).map_err(Failure::caller)?;
-    chat.add_generation_prompt = !continue_final_message;
-    chat.continue_final_message = continue_final_message;
-    chat.now = CivilTime::from_unix(Clock::start().start_unix_ms / 1_000);
-    let rendered = text.render(&chat).map_err(text_failure)?;
-    Ok((rendered.text, text.chat(&chat).map_err(text_failure)?))
+fn message_of(role: &str, content: &str) -> ChatValue {
+    ChatValue::from_pairs([("role", role), ("content", content)])
 }
 
 fn text_failure(error: TextError) -> Failure {

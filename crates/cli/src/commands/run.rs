@@ -1,10 +1,12 @@
 //! `causeway run`: answer a prompt, stream the text, and print one line of account.
 
+use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::Context as _;
 use causeway_ledger::{Account, Record};
 use causeway_request::StepOutput;
 use serde_json::{Value, json};
@@ -21,22 +23,29 @@ use crate::session;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(super) model: ModelFlags,
-    #[command(flatten)]
-    pub(super) asked: Asked,
-    #[command(flatten)]
-    pub(super) policy: PolicyChoice,
-    /// Write the record of the run to FILE.
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
+    ask: Ask,
     /// Write one JSON object in place of text: text, tokens, stop and account.
     #[arg(long)]
     json: bool,
 }
 
+/// A request with its model and its policy, and where its record goes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Ask {
+    #[command(flatten)]
+    model: ModelFlags,
+    #[command(flatten)]
+    asked: Asked,
+    #[command(flatten)]
+    policy: PolicyChoice,
+    /// Write the record of the run to FILE.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+}
+
 /// What is asked of the model.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Asked {
+struct Asked {
     /// The prompt; read from stdin where it is absent or `-`.
     prompt: Option<String>,
     /// Put the prompt through the model's chat template [default where it has one].
@@ -48,6 +57,10 @@ pub(crate) struct Asked {
     /// Token ids in place of a prompt, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "ID,ID,…", conflicts_with = "prompt")]
     ids: Vec<u32>,
+    /// A JSON file of messages in place of a prompt: a list, or an object with `messages` and
+    /// `tools`; `-` reads stdin.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt", "raw", "ids"])]
+    messages: Option<PathBuf>,
 }
 
 /// Most bytes of a prompt read from stdin.
@@ -55,13 +68,16 @@ const PROMPT_BYTES_MAX: u64 = 64 << 20;
 
 impl Asked {
     /// What was given; a prompt is chat where the model has a template.
-    pub(super) fn given(&self, has_template: bool) -> Result<Given, Failure> {
+    fn given(&self, has_template: bool) -> Result<Given, Failure> {
         if !self.ids.is_empty() {
             return Ok(Given::Ids(self.ids.clone()));
         }
+        if let Some(path) = &self.messages {
+            return messages(path).map(Given::Messages);
+        }
         let text = match self.prompt.as_deref() {
             Some(text) if text != "-" => text.to_owned(),
-            _ => from_stdin()?,
+            _ => from_stdin("prompt")?,
         };
         Ok(if self.chat || (has_template && !self.raw) {
             Given::Chat(text)
@@ -71,8 +87,12 @@ impl Asked {
     }
 
     /// What was given, as a record keeps it.
-    pub(super) fn received(&self, given: &Given) -> Value {
+    fn received(given: &Given) -> Value {
         match given {
+            Given::Messages(json) => match serde_json::from_str(json).unwrap_or_default() {
+                Value::Array(messages) => json!({ "messages": messages }),
+                object => object,
+            },
             Given::Ids(ids) => json!({ "ids": ids }),
             Given::Raw(text) => json!({ "prompt": text, "raw": true }),
             Given::Chat(text) => json!({ "prompt": text, "chat": true }),
@@ -80,21 +100,40 @@ impl Asked {
     }
 }
 
-fn from_stdin() -> Result<String, Failure> {
+/// The text of a file of messages.
+fn messages(path: &Path) -> Result<String, Failure> {
+    if path.as_os_str() == "-" {
+        return from_stdin("chat");
+    }
+    let name = path.display();
+    let file = File::open(path)
+        .with_context(|| format!("the messages `{name}` cannot be read"))
+        .map_err(Failure::caller)?;
+    read_text(file, &format!("the file `{name}`"))
+}
+
+fn from_stdin(what: &str) -> Result<String, Failure> {
     if io::stdin().is_terminal() {
         return Err(Failure::caller(anyhow::anyhow!(
-            "no prompt was given: add one as an argument, pipe one in, or use --ids"
+            "no {what} was given: add one as an argument, pipe one in, or use --ids"
         )));
     }
+    read_text(io::stdin().lock(), &format!("the {what}"))
+}
+
+fn read_text(from: impl io::Read, what: &str) -> Result<String, Failure> {
     let mut bytes = Vec::new();
-    io::stdin().lock().take(PROMPT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    from.take(PROMPT_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("{what} cannot be read"))
+        .map_err(Failure::world)?;
     if bytes.len() as u64 > PROMPT_BYTES_MAX {
         return Err(Failure::caller(anyhow::anyhow!(
-            "the prompt is longer than the limit of {PROMPT_BYTES_MAX} bytes"
+            "{what} is longer than the limit of {PROMPT_BYTES_MAX} bytes"
         )));
     }
     String::from_utf8(bytes)
-        .map_err(|error| Failure::caller(anyhow::anyhow!("the prompt is not UTF-8: {error}")))
+        .map_err(|error| Failure::caller(anyhow::anyhow!("{what} is not UTF-8: {error}")))
 }
 
 /// Streams the text to stdout as it comes.
@@ -120,22 +159,20 @@ impl Watcher for Stream {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Outcome {
-    if let Some(path) = &args.record {
-        causeway_ledger::probe(path).map_err(write_failure)?;
-    }
-    let record = answer(args, &mut Stream { quiet: args.json })?;
-    if let Some(path) = &args.record {
-        causeway_ledger::write(&record, path).map_err(write_failure)?;
-    }
-    if args.json {
+    let record = answer(&args.ask, &mut Stream { quiet: args.json })?;
+    let printed = if args.json {
         let line = json_line(&record)?;
-        writeln!(io::stdout(), "{line}")?;
+        writeln!(io::stdout(), "{line}")
+    } else if record.end.text.ends_with('\n') {
+        Ok(())
     } else {
-        if !record.end.text.ends_with('\n') {
-            writeln!(io::stdout())?;
-        }
+        writeln!(io::stdout())
+    };
+    let printed = printed.map_err(Failure::from);
+    if !args.json && matches!(printed, Ok(()) | Err(Failure::ReaderGone)) {
         eprintln!("{}", account_line(&record));
     }
+    printed?;
     match &record.end.stop {
         causeway_ledger::Stop::Error { message } => {
             Err(Failure::World(anyhow::anyhow!("the run ended early: {message}")))
@@ -144,22 +181,29 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-/// Loads the model, runs the request under a watcher, and makes the record.
-pub(super) fn answer(args: &Args, watcher: &mut dyn Watcher) -> Result<Record, Failure> {
+/// Loads the model, runs the request under a watcher, and makes the record; writes it where one
+/// is asked for.
+pub(super) fn answer(ask: &Ask, watcher: &mut dyn Watcher) -> Result<Record, Failure> {
+    if let Some(path) = &ask.record {
+        causeway_ledger::probe(path).map_err(write_failure)?;
+    }
     let interrupted = interrupts()?;
-    let file = args.policy.file()?;
-    let mut loaded = Loaded::open(&args.model)?;
+    let file = ask.policy.file()?;
+    let mut loaded = Loaded::open(&ask.model)?;
     let has_template = loaded.text.as_ref().is_some_and(|text| text.template.is_some());
-    let given = args.asked.given(has_template || file.prompt.template.is_some())?;
+    let given = ask.asked.given(has_template || file.prompt.template.is_some())?;
     let policy = session::compile(&file, &loaded)?;
     let prompt = prompt(&given, &file, &mut loaded)?;
-    let (continues, chunk) = (prompt.continues, args.model.chunk()?);
-    let received = args.asked.received(&given);
-    let start = session::start(&loaded, &policy, prompt, received, chunk)?;
+    let (continues, chunk) = (prompt.continues, ask.model.chunk()?);
+    let start = session::start(&loaded, &policy, prompt, Asked::received(&given), chunk)?;
     let Loaded { model, text, .. } = loaded;
     let mut engine = session::engine(model, chunk);
     let job = Job { start, policy, text: text.as_ref(), continues };
-    generate(&mut engine, job, &Clock::start(), &interrupted, watcher)
+    let record = generate(&mut engine, job, &Clock::start(), &interrupted, watcher)?;
+    if let Some(path) = &ask.record {
+        causeway_ledger::write(&record, path).map_err(write_failure)?;
+    }
+    Ok(record)
 }
 
 /// A flag that the first Ctrl-C sets; the second ends the process at once.

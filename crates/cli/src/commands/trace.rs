@@ -12,7 +12,7 @@ use crate::generate::Watcher;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    run: run::Args,
+    ask: run::Ask,
     /// Also the probability, rank, survivors and runner-up of each token.
     #[arg(long)]
     probs: bool,
@@ -42,7 +42,7 @@ impl Watcher for Steps {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut steps = Steps::default();
-    let record = run::answer(&args.run, &mut steps)?;
+    let record = run::answer(&args.ask, &mut steps)?;
     let effective = &record.start.request.effective;
     let prompt = effective.prompt_tokens.len();
     let prefilled = effective.prefilled_tokens.len();
