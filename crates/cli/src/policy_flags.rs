@@ -57,7 +57,7 @@ struct ConstraintFlags {
     #[arg(long, value_name = "ID=BIAS", value_parser = biases, allow_hyphen_values = true)]
     logit_bias: Option<Biases>,
     /// Tokens before the run may end [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     min_tokens: Option<u64>,
     /// Divides positive and multiplies negative logits of seen tokens [default: 1]
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
@@ -75,7 +75,7 @@ struct ConstraintFlags {
     #[arg(long, value_name = "WINDOW", value_parser = window)]
     penalty_window: Option<Window>,
     /// Length of n-grams that may not repeat [default: 0, off]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     no_repeat_ngram: Option<u64>,
     /// Strength of the DRY repetition rule [default: 0, off]
     #[arg(long, value_name = "M", allow_negative_numbers = true)]
@@ -84,7 +84,7 @@ struct ConstraintFlags {
     #[arg(long, value_name = "B", allow_negative_numbers = true)]
     dry_base: Option<f64>,
     /// Longest repeat that costs nothing [default: 2]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     dry_allowed_length: Option<u64>,
     /// Where DRY looks: all, output, or a number of last tokens
     #[arg(long, value_name = "WINDOW", value_parser = window)]
@@ -102,7 +102,7 @@ struct ShapeFlags {
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     temperature: Option<f64>,
     /// Keeps the k best tokens [default: 0, off]
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = count, allow_negative_numbers = true)]
     top_k: Option<u64>,
     /// Keeps the smallest set with this mass [default: 1, off]
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
@@ -132,10 +132,11 @@ struct RunFlags {
     #[arg(long, value_name = "METHOD", value_parser = method)]
     method: Option<Method>,
     /// Fixes every draw
-    #[arg(long)]
+    #[arg(long, value_parser = count, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Most tokens to generate
-    #[arg(long, value_name = "N", alias = "max-tokens")]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true,
+          alias = "max-tokens")]
     tokens_max: Option<u64>,
     /// A text that ends the run; may be given often
     #[arg(long, value_name = "TEXT")]
@@ -153,7 +154,7 @@ struct RunFlags {
     #[arg(long, value_name = "TEXT")]
     reasoning_close: Option<String>,
     /// Most reasoning tokens
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     reasoning_tokens_max: Option<u64>,
     /// How much of each step is recorded: full or tokens [default: full]
     #[arg(long, value_name = "LEVEL", value_parser = level)]
@@ -272,6 +273,10 @@ impl RunFlags {
 fn peer(text: &str) -> Result<Peer, String> {
     let names = || Peer::ALL.map(Peer::name).join(", ");
     Peer::from_name(text).ok_or_else(|| format!("must be one of {}", names()))
+}
+
+fn count(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("must be a whole number from 0 to {}", u64::MAX))
 }
 
 fn order(text: &str) -> Result<Order, String> {

@@ -6,7 +6,7 @@ use causeway_engine::{Engine, Limits};
 use causeway_ledger::{
     CacheState, Conditions, Effective, Model, Numerics, PolicyUsed, Request, Sha256, Start,
 };
-use causeway_policy::{Policy, PolicyFile};
+use causeway_policy::{AccountLevel, Policy, PolicyFile};
 use causeway_request as request;
 use causeway_request::RequestId;
 use serde_json::Value;
@@ -20,10 +20,15 @@ const SEEDS: u64 = 1 << 53;
 
 /// The policy compiled for a model; a pin that names another model is refused.
 pub(crate) fn compile(file: &PolicyFile, loaded: &Loaded) -> Result<Policy, Failure> {
-    if file.reasoning.tokens_max.is_some() {
-        return Err(Failure::caller(anyhow::anyhow!(
-            "the policy sets `reasoning.tokens_max`, which is not supported yet"
-        )));
+    for (name, is_set) in [
+        ("reasoning.tokens_max", file.reasoning.tokens_max.is_some()),
+        ("account.level", file.operation.account != AccountLevel::Full),
+    ] {
+        if is_set {
+            return Err(Failure::caller(anyhow::anyhow!(
+                "the policy sets `{name}`, which is not supported yet"
+            )));
+        }
     }
     if let Some(pinned) = &file.model.sha256 {
         let found = loaded.sha256()?.to_string();
