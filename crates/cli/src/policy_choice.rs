@@ -21,8 +21,11 @@ pub(crate) struct PolicyChoice {
 }
 
 impl PolicyChoice {
-    /// The effective policy: the file's fields, then the flags'.
-    pub(crate) fn file(&self) -> Result<PolicyFile, Failure> {
+    /// The effective policy, the file's fields and then the flags', and the request's seed.
+    ///
+    /// A seed is the policy's only where the policy file fixes one: otherwise it belongs to the
+    /// request, and runs of other seeds are runs of the same policy.
+    pub(crate) fn file(&self) -> Result<(PolicyFile, Option<u64>), Failure> {
         let mut file = match &self.policy {
             Some(path) => read(path)?,
             None => PolicyFile::default(),
@@ -34,7 +37,8 @@ impl PolicyChoice {
             file.choose.method = Method::Greedy;
         }
         file.check().map_err(Failure::caller)?;
-        Ok(file)
+        let seed = if before.1.seed.is_none() { file.choose.seed.take() } else { None };
+        Ok((file, seed))
     }
 }
 

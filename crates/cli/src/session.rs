@@ -58,11 +58,14 @@ pub(crate) fn compile(file: &PolicyFile, loaded: &Loaded) -> Result<Policy, Fail
 }
 
 /// Everything a record says before the first pass.
+///
+/// The policy's seed goes before the request's; where there is neither, one is drawn.
 pub(crate) fn start(
     loaded: &Loaded,
     policy: &Policy,
     prompt: Prompt,
     received: Value,
+    seed: Option<u64>,
     chunk: usize,
 ) -> Result<Start, Failure> {
     let Prompt { text, tokens, prefilled, template, continues: _ } = prompt;
@@ -77,7 +80,7 @@ pub(crate) fn start(
         tokens_max: tokens_max.unwrap_or(usize::MAX),
         stop_tokens: policy.stop_tokens().to_vec(),
         eos_tokens: eos,
-        seed: policy.seed().unwrap_or_else(drawn_seed),
+        seed: policy.seed().or(seed).unwrap_or_else(drawn_seed),
         choice: 0,
     };
     let stops = policy.stop_strings().to_vec();

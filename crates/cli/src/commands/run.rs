@@ -87,8 +87,8 @@ impl Asked {
     }
 
     /// What was given, as a record keeps it.
-    fn received(given: &Given) -> Value {
-        match given {
+    fn received(given: &Given, seed: Option<u64>) -> Value {
+        let mut received = match given {
             Given::Messages(json) => match serde_json::from_str(json).unwrap_or_default() {
                 Value::Array(messages) => json!({ "messages": messages }),
                 object => object,
@@ -96,7 +96,11 @@ impl Asked {
             Given::Ids(ids) => json!({ "ids": ids }),
             Given::Raw(text) => json!({ "prompt": text, "raw": true }),
             Given::Chat(text) => json!({ "prompt": text, "chat": true }),
+        };
+        if let (Some(seed), Some(fields)) = (seed, received.as_object_mut()) {
+            fields.insert("seed".to_owned(), json!(seed));
         }
+        received
     }
 }
 
@@ -188,14 +192,15 @@ pub(super) fn answer(ask: &Ask, watcher: &mut dyn Watcher) -> Result<Record, Fai
         causeway_ledger::probe(path).map_err(write_failure)?;
     }
     let interrupted = interrupts()?;
-    let file = ask.policy.file()?;
+    let (file, seed) = ask.policy.file()?;
     let mut loaded = Loaded::open(&ask.model)?;
     let has_template = loaded.text.as_ref().is_some_and(|text| text.template.is_some());
     let given = ask.asked.given(has_template || file.prompt.template.is_some())?;
     let policy = session::compile(&file, &loaded)?;
     let prompt = prompt(&given, &file, &mut loaded)?;
     let (continues, chunk) = (prompt.continues, ask.model.chunk()?);
-    let start = session::start(&loaded, &policy, prompt, Asked::received(&given), chunk)?;
+    let received = Asked::received(&given, seed);
+    let start = session::start(&loaded, &policy, prompt, received, seed, chunk)?;
     let Loaded { model, text, .. } = loaded;
     let mut engine = session::engine(model, chunk);
     let job = Job { start, policy, text: text.as_ref(), continues };
