@@ -274,6 +274,10 @@ fn trace_shows_each_step_and_keeps_a_record() {
         assert!(stdout.contains(heading), "{heading} is not in\n{stdout}");
     }
     assert_eq!(causeway(&["replay", &path]).code, 0);
+    // The response prefill is the start of the generation prefix.
+    let more = ["trace", "-m", smollm2(), "--tokens-max", "1", "--prefill", "Well,", "Hi"];
+    let Ran { stdout, .. } = causeway(&more);
+    assert!(stdout.contains("assistant\\nWell,") && stdout.contains("  Well,"), "{stdout}");
     // Where a form is not offered, it is refused and not ignored.
     assert_eq!(causeway(&[&args[..], &["--json"]].concat()).code, 2);
 }

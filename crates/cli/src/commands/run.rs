@@ -33,7 +33,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ask {
     #[command(flatten)]
-    model: ModelFlags,
+    pub(super) model: ModelFlags,
     #[command(flatten)]
     asked: Asked,
     #[command(flatten)]

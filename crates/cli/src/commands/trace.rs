@@ -2,9 +2,11 @@
 
 use std::io::{self, Write as _};
 
-use causeway_request::StepOutput;
+use causeway_request::{StepOutput, TokenId};
+use causeway_text::DetokenizeOptions;
 
 use super::run::{self, account_line};
+use super::tokenize::{failure, open};
 use crate::failure::{Failure, Outcome};
 use crate::generate::Watcher;
 
@@ -50,10 +52,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let ids: Vec<String> = effective.prompt_tokens.iter().map(u32::to_string).collect();
         ids.join(" ")
     });
+    let prefill = prefill_text(&args.ask.model.model, &effective.prefilled_tokens)?;
     let mut page = String::new();
-    over_what(&steps.steps, &shown_prompt, prompt + prefilled, &mut page);
+    over_what(&steps.steps, &(shown_prompt + &prefill), prompt + prefilled, &mut page);
     page.push('\n');
-    prefixes(&steps.steps, prompt, prefilled, &mut page);
+    prefixes(&steps.steps, prompt, (prefilled, &prefill), &mut page);
     if args.probs {
         page.push('\n');
         probabilities(&steps.steps, &mut page);
@@ -61,6 +64,16 @@ pub(crate) fn run(args: &Args) -> Outcome {
     io::stdout().write_all(page.as_bytes())?;
     eprintln!("{}", account_line(&record));
     Ok(())
+}
+
+/// The text that a response prefill put before the first step.
+fn prefill_text(model: &str, tokens: &[u32]) -> Result<String, Failure> {
+    if tokens.is_empty() {
+        return Ok(String::new());
+    }
+    let tokens: Vec<TokenId> = tokens.iter().copied().map(TokenId).collect();
+    let options = DetokenizeOptions { show_control: true, continues: true };
+    open(model)?.tokenizer.decode(&tokens, options).map_err(failure)
 }
 
 /// Per step: what the forward pass runs over, the token chosen, the sequence so far.
@@ -86,10 +99,17 @@ fn over_what(steps: &[(StepOutput, String)], prompt: &str, known: usize, page: &
 }
 
 /// Per step: prompt tokens, prefix tokens, and the prefix.
-fn prefixes(steps: &[(StepOutput, String)], prompt: usize, prefilled: usize, page: &mut String) {
+///
+/// The prefix begins with the response prefill, given as its tokens' number and its text.
+fn prefixes(
+    steps: &[(StepOutput, String)],
+    prompt: usize,
+    (prefilled, prefill): (usize, &str),
+    page: &mut String,
+) {
     let title = ["step", "prompt tokens", "prefix tokens", "generation prefix"];
     page.push_str(&row(title.map(str::to_owned)));
-    let mut prefix = String::new();
+    let mut prefix = prefill.to_owned();
     for (index, (output, piece)) in steps.iter().enumerate() {
         prefix.push_str(piece);
         let count = prefilled + index + 1;
@@ -132,11 +152,16 @@ fn row([step, over, token, sequence]: [String; 4]) -> String {
 
 /// The end of a text, on one line.
 fn newest(text: &str) -> String {
-    let line = text.escape_debug().to_string();
-    let skipped = line.chars().count().saturating_sub(SHOWN);
-    if skipped == 0 {
-        return line;
+    let (mut tail, mut shown) = (Vec::new(), 0);
+    for c in text.chars().rev() {
+        let escaped = c.escape_debug();
+        shown += escaped.len();
+        if shown > SHOWN {
+            tail.push("…".to_owned());
+            break;
+        }
+        tail.push(escaped.to_string());
     }
-    let tail: String = line.chars().skip(skipped + 1).collect();
-    format!("…{tail}")
+    tail.reverse();
+    tail.concat()
 }
