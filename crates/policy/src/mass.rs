@@ -47,9 +47,15 @@ impl Relative {
         } else {
             f32::NEG_INFINITY
         };
-        let (best, scale) = (best.score * row.temperature, LOG2_E / row.temperature);
+        let score = best.score;
+        let (best, scale) = (score * row.temperature, LOG2_E / row.temperature);
         #[expect(clippy::cast_possible_truncation, reason = "as the far blocks do")]
-        let (best_f32, scale_f32) = (f64::from(best as f32), f64::from(scale as f32));
+        let (best_f32, scale_f32) = (best as f32, f64::from(scale as f32));
+        // Dividing and multiplying again may miss the row's own value by a rounding, which a tiny
+        // temperature makes large.
+        let is_of_row = row.score(best_f32).to_bits() == score.to_bits();
+        let best_f32 = f64::from(best_f32);
+        let best = if is_of_row { best_f32 } else { best };
         // Out of f32's range every far weight is 0 anyway.
         let is_exact = scale_f32.is_normal() && best_f32.is_finite();
         let drift = if is_exact { (scale / scale_f32 - 1.0) * LN_2 } else { 0.0 };

@@ -82,3 +82,32 @@ fn the_fast_path_chooses_what_the_definition_chooses() {
         assert!((got.entropy - want.entropy).abs() < 1e-6, "{case}");
     }
 }
+
+#[test]
+fn the_best_token_weighs_one_at_any_temperature() {
+    for (seed, temperature) in [1e-200, 3e-150, 3e-30, 1.7e-16, 1e-14, 1e-6, 100.0]
+        .into_iter()
+        .cycle()
+        .take(700)
+        .enumerate()
+    {
+        let lcg = &mut Lcg(seed as u64);
+        let vocab_size = [1, 2, 70, 9000][seed % 4];
+        let row = lcg.row(vocab_size);
+        let tree = json!({"temperature": temperature});
+        let file = PolicyFile::from_json(&tree).unwrap();
+        let policy = Policy::from_file(&file, vocab_size, &[]).unwrap();
+        let wide: Vec<f64> = row.iter().map(|&value| f64::from(value)).collect();
+        let step =
+            StepContext { tokens: &[], prompt_tokens: 0, seed: seed as u64, choice: 0, step: 0 };
+        let scratch = &mut Scratch::default();
+        let want = policy.choose_literal(Literal::Logits(&wide), None, &step, scratch);
+        let got = policy.choose_with_survivors(&row, None, &step, scratch);
+        let ((want, _), (got, survivors)) = (want.unwrap(), got.unwrap());
+        let case = format!("seed {seed}, {vocab_size} tokens, {tree}");
+        assert_eq!(got.token, want.token, "{case}");
+        assert!((got.probability - want.probability).abs() < 1e-7, "{case}: {}", got.probability);
+        let sum: f64 = survivors.iter().map(|survivor| survivor.probability).sum();
+        assert!((sum - 1.0).abs() < 1e-6, "{case}: {sum}");
+    }
+}
