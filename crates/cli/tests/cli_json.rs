@@ -210,7 +210,6 @@ fn choose_tells_raw_numbers_whatever_the_policy() {
         let account =
             object(&with_stdin(&["choose", "--json"], &line.to_string()))["account"].clone();
         let raw_best = account["raw_best"].clone();
-        assert!(account["token"].is_null() || account["rank"] == 1);
         (raw_best, account["entropy"].clone())
     });
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
