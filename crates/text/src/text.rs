@@ -102,8 +102,8 @@ impl Text {
     pub fn prefilled(&self, chat: &Chat, prompt: &[TokenId]) -> usize {
         let Some(before) = chat.before_final() else { return 0 };
         let Ok(before) = self.chat(&before) else { return 0 };
-        let common = prompt.iter().zip(&before).take_while(|(a, b)| a == b).count();
-        prompt.len() - common
+        let same = prompt.iter().zip(&before).take_while(|(a, b)| a == b).count();
+        prompt.len() - same
     }
 
     /// Messages to text, with the parts of it that a user wrote.
