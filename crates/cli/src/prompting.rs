@@ -135,26 +135,18 @@ fn chat(mut chat: Chat, file: &PolicyFile, text: &Text) -> Result<Prompt, Failur
         messages.push(message_of("assistant", prefill));
         chat.continue_final_message = true;
     }
-    let whole = chat.continue_final_message.then(|| messages.clone());
-    if whole.is_some() {
+    chat.add_generation_prompt = !chat.continue_final_message;
+    // The text that a record calls the prompt ends where the response prefill begins.
+    let mut opening = Chat { add_generation_prompt: true, ..chat.clone() };
+    opening.continue_final_message = false;
+    chat.messages = ChatValue::from(messages.clone());
+    if chat.continue_final_message {
         messages.pop();
     }
-    chat.add_generation_prompt = true;
-    chat.continue_final_message = false;
-    chat.messages = ChatValue::from(messages);
-    let rendered = text.render(&chat).map_err(text_failure)?.text;
-    let mut tokens = text.chat(&chat).map_err(text_failure)?;
-    let mut prefilled = 0;
-    if let Some(whole) = whole {
-        chat.add_generation_prompt = false;
-        chat.continue_final_message = true;
-        chat.messages = ChatValue::from(whole);
-        let whole = text.chat(&chat).map_err(text_failure)?;
-        // The opening of the answer is what the longer rendering adds.
-        let same = whole.iter().zip(&tokens).take_while(|(a, b)| a == b).count();
-        prefilled = whole.len() - same;
-        tokens = whole;
-    }
+    opening.messages = ChatValue::from(messages);
+    let rendered = text.render(&opening).map_err(text_failure)?.text;
+    let tokens = text.chat(&chat).map_err(text_failure)?;
+    let prefilled = text.prefilled(&chat, &tokens);
     let template = text.template.as_ref().map(|own| Template::new(own.source().to_owned()));
     let continues = prefilled > 0;
     Ok(Prompt { text: Some(rendered), tokens, prefilled, template, continues })
