@@ -43,6 +43,8 @@ pub enum TemplateError {
     Render { source: minijinja::Error },
     #[error("the chat template is {bytes} bytes long, the limit is {limit}")]
     Length { bytes: usize, limit: usize },
+    #[error("the chat template has {count} {what}, the limit is {limit}")]
+    Size { what: &'static str, count: usize, limit: usize },
     #[error("the final message, `{message}`, does not appear in the rendered chat")]
     FinalMessage { message: String },
     #[error("the final message has no text to continue")]
@@ -95,7 +97,7 @@ impl TemplateError {
     /// Whether other messages would be accepted: a broken template is the model's fault.
     #[must_use]
     pub fn is_callers_mistake(&self) -> bool {
-        !matches!(self, Self::Syntax { .. } | Self::Length { .. })
+        !matches!(self, Self::Syntax { .. } | Self::Length { .. } | Self::Size { .. })
     }
 }
 

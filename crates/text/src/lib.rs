@@ -28,7 +28,9 @@ pub use detokenizer::{DetokenizeOptions, Detokenizer};
 pub use error::{JsonFault, TemplateError, TextError, VocabularyError};
 pub use reasoning::{Parts, ReasoningSplitter};
 pub use stop::{Emitted, STOP_BYTES_MAX, STOPS_MAX, StopError, StopMatcher};
-pub use template::{Chat, CivilTime, Names, Rendered, TEMPLATE_BYTES_MAX, Template};
+pub use template::{
+    BRANCHES_MAX, Chat, CivilTime, Names, Rendered, TAG_WORDS_MAX, TEMPLATE_BYTES_MAX, Template,
+};
 pub use text::Text;
 pub use tokenizer::{TEXT_BYTES_MAX, Tokenizer};
 pub use vocabulary::{

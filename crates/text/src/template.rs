@@ -21,6 +21,11 @@ use crate::error::TemplateError;
 
 /// Most bytes of a template's source; the longest in use have about 30,000.
 pub const TEMPLATE_BYTES_MAX: usize = 1 << 20;
+/// Most words and signs of one tag: minijinja's parser and compiler call themselves for each link
+/// of a chain such as `a ~ b ~ c`, and 4,800 links fill a stack of 2 MiB.
+pub const TAG_WORDS_MAX: usize = 2000;
+/// Most `elif` tags of a template, for the same reason: 1,800 in a row fill such a stack.
+pub const BRANCHES_MAX: usize = 500;
 /// Steps of one rendering, in minijinja's fuel; a turn of a chat takes about a hundred.
 const FUEL: u64 = 50_000_000;
 const NAME: &str = "chat_template";
@@ -61,6 +66,14 @@ impl Template {
             return Err(TemplateError::Length { bytes, limit });
         }
         let rewritten = rewrite::rewrite(source);
+        for (what, count, limit) in [
+            ("words in one tag", rewritten.tag_words, TAG_WORDS_MAX),
+            ("`elif` tags", rewritten.branches, BRANCHES_MAX),
+        ] {
+            if count > limit {
+                return Err(TemplateError::Size { what, count, limit });
+            }
+        }
         let mut environment = Environment::new();
         environment.set_syntax(syntax());
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);

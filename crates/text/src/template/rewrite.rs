@@ -5,6 +5,10 @@
 pub(super) struct Rewritten {
     pub(super) source: String,
     pub(super) literals: Vec<String>,
+    /// Words and signs of the longest tag, each string one: its expression is no deeper.
+    pub(super) tag_words: usize,
+    /// Tags that begin another branch of a condition, each nested in the one before.
+    pub(super) branches: usize,
 }
 
 /// Turns `{% generation %}` into a block that only holds its body.
@@ -12,7 +16,8 @@ pub(super) struct Rewritten {
 /// transformers uses the tag to find the assistant's tokens; its body prints as it is. The block
 /// chosen has a scope of its own, as the tag's has, and keeps the white space control signs.
 pub(super) fn rewrite(source: &str) -> Rewritten {
-    let mut rewritten = Rewritten { source: String::new(), literals: Vec::new() };
+    let mut rewritten =
+        Rewritten { source: String::new(), literals: Vec::new(), tag_words: 0, branches: 0 };
     let mut rest = source;
     while let Some(start) = rest.find('{') {
         let (before, tag) = rest.split_at(start);
@@ -21,9 +26,12 @@ pub(super) fn rewrite(source: &str) -> Rewritten {
             Some(b'#') => tag.find("#}").map_or(tag.len(), |end| end + 2),
             Some(b'%') => match word_of(tag) {
                 "raw" => raw_length(tag),
-                _ => tag_length(tag, "%}", &mut rewritten.literals),
+                word => {
+                    rewritten.branches += usize::from(word == "elif");
+                    tag_length(tag, "%}", &mut rewritten)
+                }
             },
-            Some(b'{') => tag_length(tag, "}}", &mut rewritten.literals),
+            Some(b'{') => tag_length(tag, "}}", &mut rewritten),
             _ => 1,
         };
         let (tag, after) = tag.split_at(length);
@@ -63,24 +71,36 @@ fn raw_length(tag: &str) -> usize {
     tag.len()
 }
 
-/// Bytes of a tag or an expression up to its end, which does not count inside a string.
-fn tag_length(tag: &str, end: &str, literals: &mut Vec<String>) -> usize {
-    let mut at = 2;
+/// Bytes of a tag or an expression up to its end, which does not count inside a string or inside
+/// brackets.
+fn tag_length(tag: &str, end: &str, rewritten: &mut Rewritten) -> usize {
+    let (mut at, mut words, mut open, mut in_word) = (2, 0, 0_i64, false);
     while at < tag.len() {
         let rest = &tag[at..];
-        if rest.starts_with(end) {
-            return at + end.len();
+        if open == 0 && rest.starts_with(end) {
+            at += end.len();
+            break;
         }
         let letter = rest.chars().next().unwrap_or_default();
+        let continues = letter.is_alphanumeric() || letter == '_';
+        let goes_on = letter.is_whitespace() || (in_word && continues);
+        words += usize::from(!goes_on);
+        in_word = continues;
+        open += match letter {
+            '(' | '[' | '{' => 1,
+            ')' | ']' | '}' => -1,
+            _ => 0,
+        };
         if letter == '"' || letter == '\'' {
             let (literal, length) = literal(rest, letter);
-            literals.push(literal);
+            rewritten.literals.push(literal);
             at += length;
         } else {
             at += letter.len_utf8();
         }
     }
-    tag.len()
+    rewritten.tag_words = rewritten.tag_words.max(words);
+    at
 }
 
 /// The string that begins `text`, and its length in the source with both quotes.

@@ -139,3 +139,32 @@ fn a_template_without_end_is_ended() {
         assert!(refusal.starts_with("the chat template fails on these messages"), "{refusal}");
     }
 }
+
+#[test]
+fn a_chain_too_long_for_the_stack_is_refused() {
+    let chain =
+        |open: &str, link: &str, close: &str| format!("{open}{}{close}", link.repeat(40_000));
+    for source in [
+        chain("{{ ", "-", "1 }}"),
+        chain("{{ ", "not ", "1 }}"),
+        chain("{{ 1", "~1", " }}"),
+        chain("{{ {'a': {}}|string", "+'b'", " }}"),
+        chain("{{ a", ".a", " }}"),
+        chain("{{ a", "|e", " }}"),
+        chain("{{ ", "1 if 1 else ", "1 }}"),
+        chain("{% set x = 1", " and 1", " %}"),
+        chain("{% filter e", "|e", " %}{% endfilter %}"),
+    ] {
+        let refusal = Template::new(&source).unwrap_err();
+        assert!(!refusal.is_callers_mistake());
+        let refusal = refusal.to_string();
+        let (begin, end) = ("the chat template has ", " words in one tag, the limit is 2000");
+        assert!(refusal.starts_with(begin) && refusal.ends_with(end), "{refusal}");
+    }
+    let branches = chain("{% if 0 %}", "{% elif 0 %}", "{% endif %}");
+    refuse(&branches, EMPTY, "the chat template has 40000 `elif` tags, the limit is 500");
+    // What the limits let through fits the stack of a test.
+    check(&format!("{{{{ {}1 }}}}", "-".repeat(1990)), EMPTY, "1");
+    let branches = format!("{{% if 0 %}}{}{{% else %}}x{{% endif %}}", "{% elif 0 %}".repeat(500));
+    check(&branches, EMPTY, "x");
+}

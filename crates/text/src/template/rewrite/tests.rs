@@ -40,3 +40,24 @@ fn literals_are_found_with_their_escapes() {
     let source = r#"{{ "a\n'b" ~ 'c\'d' }}{% if x == '</t>' %}'no'{% endif %}"#;
     check(source, source, &["a\n'b", "c'd", "</t>"]);
 }
+
+#[test]
+fn the_end_of_a_tag_counts_outside_brackets_only() {
+    let source = "{{ {'a': {'b': 1}} ~ '{% generation %}' }}{% generation %}";
+    let wanted = "{{ {'a': {'b': 1}} ~ '{% generation %}' }}{% with %}";
+    check(source, wanted, &["a", "b", "{% generation %}"]);
+}
+
+#[test]
+fn words_and_branches_are_counted() {
+    for (source, tag_words, branches) in [
+        ("plain { text", 0, 0),
+        ("{{ a.bc[1] + 'x y' }}{{ a }}", 8, 0),
+        ("{% if a %}{%- elif b %}{% elif c -%}{% endif %}", 3, 2),
+        ("{% raw %}{% elif + + + + %}{% endraw %}{# {% elif %} #}", 0, 0),
+        ("{{ {'a': {}} + 1", 8, 0),
+    ] {
+        let found = rewrite(source);
+        assert_eq!((found.tag_words, found.branches), (tag_words, branches), "{source}");
+    }
+}
