@@ -70,7 +70,7 @@ pub(crate) fn arguments(error: &clap::Error) -> Failure {
     let end = ["\n\nUsage:", "\n\nFor more information"].map(|tail| page.find(tail));
     let end = end.into_iter().flatten().min().unwrap_or(page.len());
     let lines = page[..end].lines().map(str::trim).filter(|line| !line.is_empty());
-    let sentence = lines.collect::<Vec<_>>().join(" ");
+    let sentence = lines.collect::<Vec<_>>().join(" ").replace(" tip: ", "; tip: ");
     Failure::Caller(anyhow::anyhow!("{sentence}"))
 }
 

@@ -108,7 +108,9 @@ impl Loaded {
     pub(crate) fn text(&self) -> Result<&Text, Failure> {
         self.text.as_ref().ok_or_else(|| {
             let path = self.path.display();
-            Failure::caller(anyhow::anyhow!("`{path}` has no tokenizer.json: give --ids"))
+            Failure::caller(anyhow::anyhow!(
+                "`{path}` has no tokenizer.json: it takes token ids only"
+            ))
         })
     }
 

@@ -6,7 +6,7 @@ use causeway_engine::{Engine, Limits};
 use causeway_ledger::{
     CacheState, Conditions, Effective, Model, Numerics, PolicyUsed, Request, Sha256, Start,
 };
-use causeway_policy::{AccountLevel, Policy, PolicyFile};
+use causeway_policy::{AccountLevel, Policy, PolicyFile, Reasoning};
 use causeway_request as request;
 use causeway_request::RequestId;
 use serde_json::Value;
@@ -20,16 +20,7 @@ const SEEDS: u64 = 1 << 53;
 
 /// The policy compiled for a model; a pin that names another model is refused.
 pub(crate) fn compile(file: &PolicyFile, loaded: &Loaded) -> Result<Policy, Failure> {
-    for (name, is_set) in [
-        ("reasoning.tokens_max", file.reasoning.tokens_max.is_some()),
-        ("account.level", file.operation.account != AccountLevel::Full),
-    ] {
-        if is_set {
-            return Err(Failure::caller(anyhow::anyhow!(
-                "the policy sets `{name}`, which is not supported yet"
-            )));
-        }
-    }
+    refuse_unheeded(file, loaded)?;
     if let Some(pinned) = &file.model.sha256 {
         let found = loaded.sha256()?.to_string();
         if *pinned != found {
@@ -55,6 +46,37 @@ pub(crate) fn compile(file: &PolicyFile, loaded: &Loaded) -> Result<Policy, Fail
         let is_callers_mistake = error.is_callers_mistake();
         Failure::of(error, is_callers_mistake)
     })
+}
+
+/// Refuses what the policy sets and no run of this model would heed.
+fn refuse_unheeded(file: &PolicyFile, loaded: &Loaded) -> Result<(), Failure> {
+    for (name, is_set) in [
+        ("reasoning.tokens_max", file.reasoning.tokens_max.is_some()),
+        ("account.level", file.operation.account != AccountLevel::Full),
+    ] {
+        if is_set {
+            return Err(Failure::caller(anyhow::anyhow!(
+                "the policy sets `{name}`, which is not supported yet"
+            )));
+        }
+    }
+    let Reasoning { open, close, .. } = &file.reasoning;
+    if open.is_some() != close.is_some() {
+        return Err(Failure::caller(anyhow::anyhow!(
+            "the policy sets one of `reasoning.open` and `reasoning.close`, but needs both"
+        )));
+    }
+    for (name, is_set) in
+        [("stop.strings", !file.stop.strings.is_empty()), ("reasoning.open", open.is_some())]
+    {
+        if is_set && loaded.text.is_none() {
+            return Err(Failure::caller(anyhow::anyhow!(
+                "the policy sets `{name}`, but `{}` has no tokenizer.json to read text with",
+                loaded.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Everything a record says before the first pass.

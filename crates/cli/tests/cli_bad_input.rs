@@ -58,6 +58,12 @@ fn policy_values_have_ranges() {
         (&["--account", "tokens"], "`account.level`, which is not supported yet"),
         (&["--system", "x"], "the policy sets `prompt.system`, which --ids leaves out"),
         (&["--prefill", "x"], "has no tokenizer.json"),
+        (&["--stop", "x"], "the policy sets `stop.strings`, but `"),
+        (
+            &["--reasoning-open", "x", "--reasoning-close", "y"],
+            "the policy sets `reasoning.open`, b",
+        ),
+        (&["--reasoning-close", "y"], "but needs both"),
     ] {
         check_run(&[&["--ids", "1"], flags].concat(), want);
     }
@@ -99,7 +105,7 @@ fn prompts_have_limits() {
         (&["--ids", ""], "'' for '--ids <ID,ID,…>'"),
         (&["--ids", "1", "hello"], "cannot be used with"),
         (&["--ids", "1", "--raw"], "cannot be used with"),
-        (&["hello"], "has no tokenizer.json: give --ids"),
+        (&["hello"], "has no tokenizer.json: it takes token ids only"),
         (&["--messages", "absent.json"], "the messages `absent.json` cannot be read"),
     ] {
         check_run(flags, want);
