@@ -251,6 +251,18 @@ fn a_reader_that_goes_away_is_no_failure_anywhere() {
 }
 
 #[test]
+fn a_closed_stream_is_no_failure() {
+    let binary = env!("CARGO_BIN_EXE_causeway");
+    for closed in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"] {
+        let line = format!("'{binary}' run -m '{}' --ids 1 --tokens-max 2 {closed}", tiny());
+        let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{closed}: {stderr}");
+        assert!(!stderr.contains("panicked"), "{closed}: {stderr}");
+    }
+}
+
+#[test]
 fn a_prompt_comes_from_stdin_too() {
     let args = ["run", "-m", smollm2(), "--json", "--raw", "--tokens-max", "4"];
     let given = object(&causeway(&[&args[..], &["The sky is"]].concat()));

@@ -31,10 +31,12 @@ fn answer(folder: &Path, name: &str, ticket: &[&str], more: &[&str]) -> (String,
 
 #[test]
 fn the_policies_are_in_order() {
+    let page = fs::read_to_string(example("README.md")).unwrap();
     for name in POLICIES {
         let Ran { code, stdout, .. } = causeway(&["policy", "check", &policy(name)]);
         let start = format!("ok: ticket-{name} 1.0.0 ");
         assert!(code == 0 && stdout.starts_with(&start), "{stdout}");
+        assert!(page.contains(&stdout), "README.md shows another hash than {stdout}");
     }
 }
 
