@@ -27,6 +27,8 @@ pub enum VocabularyError {
     Model { model: String },
     #[error("pre-tokenizer `{name}` is not known")]
     PreTokenizer { name: String },
+    #[error("`{part}` of `tokenizer.json` {fault}")]
+    Part { part: String, fault: &'static str },
     #[error("`tokenizer.json` decodes by `{decoder}`, which is not supported")]
     Decoder { decoder: String },
 }

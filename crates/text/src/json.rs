@@ -1,15 +1,18 @@
 //! A `tokenizer.json` at work, by the `tokenizers` library.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
-use tokenizers::Tokenizer as Library;
+use tokenizers::{Encoding, Tokenizer as Library};
 
 use crate::bytes::{LetterBytes, named_byte};
 use crate::error::{JsonFault, TextError, VocabularyError};
 use crate::markers::{Control, Markers, Piece};
 use crate::pieces::{Pieces, push_unmarked};
 use crate::vocabulary::TOKENS_MAX;
+
+mod parts;
 
 /// How the spelling of a token becomes bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,10 +38,20 @@ pub(crate) struct JsonTokenizer {
     vocab_size: u32,
 }
 
+/// The library panicked.
+#[derive(Debug, thiserror::Error)]
+#[error("the library gives up on it")]
+struct GaveUp;
+
 impl JsonTokenizer {
     /// Reads the text of a `tokenizer.json`.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Result<Self, VocabularyError>, JsonFault> {
-        let mut parsing = Library::from_bytes(bytes).map_err(JsonFault)?;
+        // The library unwraps some of what a file says.
+        let read = catch_unwind(|| Library::from_bytes(bytes));
+        let mut parsing = read.map_err(|_| JsonFault(GaveUp.into()))?.map_err(JsonFault)?;
+        if let Err(refusal) = parts::check(&parsing)? {
+            return Ok(Err(refusal));
+        }
         // A stored limit or padding would change the tokens of a long text in silence.
         parsing.with_truncation(None).map_err(JsonFault)?;
         parsing.with_padding(None);
@@ -107,7 +120,7 @@ impl JsonTokenizer {
 
     /// What post-processing puts before and behind a letter that is one token or more.
     fn around(&self) -> (Vec<u32>, Vec<u32>) {
-        let ids = |add| self.plain.encode_fast("a", add).map(|found| found.get_ids().to_vec());
+        let ids = |add| encode(&self.plain, "a", add).map(|found| found.get_ids().to_vec());
         let (bare, full) = (ids(false).unwrap_or_default(), ids(true).unwrap_or_default());
         let inside = full.windows(bare.len().max(1)).position(|part| part == bare);
         let Some(start) = inside else { return (Vec::new(), Vec::new()) };
@@ -147,10 +160,15 @@ impl JsonTokenizer {
 }
 
 fn push_tokens(library: &Library, text: &str, tokens: &mut Vec<u32>) -> Result<(), TextError> {
-    let encoding = library.encode_fast(text, false);
-    let encoding = encoding.map_err(|error| TextError::Encode { source: JsonFault(error) })?;
+    let encoding = encode(library, text, false).map_err(|source| TextError::Encode { source })?;
     tokens.extend_from_slice(encoding.get_ids());
     Ok(())
+}
+
+/// What the library makes of a text, or the sentence that it panicked.
+fn encode(library: &Library, text: &str, add: bool) -> Result<Encoding, JsonFault> {
+    let found = AssertUnwindSafe(|| library.encode_fast(text, add));
+    catch_unwind(found).unwrap_or_else(|_| Err(GaveUp.into())).map_err(JsonFault)
 }
 
 impl Decoding {
