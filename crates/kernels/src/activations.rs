@@ -10,26 +10,38 @@ pub struct NonFinite {
     pub column: usize,
 }
 
-/// Quantised rows: for each block of 32 values one scale, 32 codes and their sums.
+/// One block of 32 activations.
 ///
 /// `scale = amax / 127`, `code = round_half_even(x * (127 / amax))`, in f32.
 /// A block whose `amax` is below 2^-120 is zeros with scale 0: its inverse would overflow.
-#[derive(Debug, Clone, Default)]
-pub struct QuantisedRows {
-    pub(crate) rows: usize,
-    pub(crate) blocks: usize,
-    /// Codes, four to a word as the dot product reads them: `(rows, blocks, 8)`.
-    pub(crate) codes: Vec<[[i8; 4]; 8]>,
-    /// `(rows, blocks)`.
-    pub(crate) scales: Vec<f32>,
-    /// Sums of the codes per 16: `(rows, blocks, 2)`.
-    pub(crate) sums: Vec<[i32; 2]>,
-    /// `scale * (sum of all 32 codes)`, rounded once: `(rows, blocks)`.
-    pub(crate) scaled_sums: Vec<f32>,
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[repr(C)]
+pub(crate) struct ActivationBlock {
+    /// Codes, four to a word as the dot product reads them.
+    pub(crate) codes: [[i8; 4]; 8],
+    pub(crate) scale: f32,
+    /// `scale * (sum of all 32 codes)`, rounded once.
+    pub(crate) scaled_sum: f32,
+    /// Sums of the codes per 16.
+    pub(crate) sums: [i32; 2],
 }
 
 /// Blocks whose largest value is below this are zeros.
 pub(crate) const AMAX_MIN: f32 = 7.523_164e-37; // 2^-120
+
+/// Rows whose blocks lie side by side, so that a tile reads one stream.
+pub(crate) const TILE_ROWS: usize = 8;
+
+/// Quantised rows, in tiles of eight; the rows that are left form tiles of four, two and one.
+///
+/// A tile of `t` rows is `(blocks, t)`.
+#[derive(Debug, Clone, Default)]
+pub struct QuantisedRows {
+    pub(crate) rows: usize,
+    /// Blocks of one row.
+    pub(crate) blocks: usize,
+    pub(crate) tiles: Vec<ActivationBlock>,
+}
 
 impl QuantisedRows {
     /// How many rows were quantised last.
@@ -48,22 +60,61 @@ impl QuantisedRows {
     pub(crate) fn resize(&mut self, rows: usize, columns: usize) {
         self.rows = rows;
         self.blocks = columns.div_ceil(BLOCK);
-        let count = rows * self.blocks;
-        self.codes.resize(count, [[0; 4]; 8]);
-        self.scales.resize(count, 0.0);
-        self.sums.resize(count, [0; 2]);
-        self.scaled_sums.resize(count, 0.0);
+        self.tiles.resize(rows * self.blocks, ActivationBlock::default());
     }
 
-    /// Stores one block's scale and sums, given its codes.
-    pub(crate) fn finish_block(&mut self, index: usize, scale: f32) {
-        let codes = &self.codes[index];
+    /// The tiles: first row, rows, and their blocks.
+    pub(crate) fn each_tile(&self) -> impl Iterator<Item = (usize, usize, &[ActivationBlock])> {
+        let mut first = 0;
+        std::iter::from_fn(move || {
+            let rows = tile_rows(self.rows - first);
+            (rows > 0).then(|| {
+                let start = first * self.blocks;
+                let tile = (first, rows, &self.tiles[start..start + rows * self.blocks]);
+                first += rows;
+                tile
+            })
+        })
+    }
+
+    /// One block of one row.
+    pub(crate) fn block(&self, row: usize, block: usize) -> &ActivationBlock {
+        let (first, rows) = tile_of(row, self.rows);
+        &self.tiles[first * self.blocks + block * rows + (row - first)]
+    }
+}
+
+/// Rows of the next tile when `left` rows are left.
+pub(crate) fn tile_rows(left: usize) -> usize {
+    match left {
+        0 => 0,
+        1 => 1,
+        2 | 3 => 2,
+        4..8 => 4,
+        _ => TILE_ROWS,
+    }
+}
+
+/// First row and rows of the tile that holds `row`.
+pub(crate) fn tile_of(row: usize, rows: usize) -> (usize, usize) {
+    let mut first = row / TILE_ROWS * TILE_ROWS;
+    loop {
+        let size = tile_rows(rows - first);
+        if row < first + size {
+            return (first, size);
+        }
+        first += size;
+    }
+}
+
+impl ActivationBlock {
+    /// Stores the scale and the sums of the codes.
+    pub(crate) fn finish(&mut self, scale: f32) {
         let sum = |words: &[[i8; 4]]| words.iter().flatten().map(|&c| i32::from(c)).sum::<i32>();
-        let sums = [sum(&codes[..4]), sum(&codes[4..])];
-        self.scales[index] = scale;
-        self.sums[index] = sums;
+        self.sums = [sum(&self.codes[..4]), sum(&self.codes[4..])];
+        self.scale = scale;
         #[expect(clippy::cast_precision_loss, reason = "at most 32 * 127, exact in f32")]
-        let total = (sums[0] + sums[1]) as f32;
-        self.scaled_sums[index] = scale * total;
+        let total = (self.sums[0] + self.sums[1]) as f32;
+        self.scaled_sum = scale * total;
     }
 }

@@ -47,11 +47,15 @@ macro_rules! lane_attention {
             out: &mut [f32],
         ) {
             let count = queries.queries.len();
+            let mut turned = vec![[0.0f32; $tile]; queries.queries[0].len()];
+            for (q, query) in queries.queries.iter().enumerate() {
+                turned.iter_mut().zip(*query).for_each(|(lane, &x)| lane[q] = x);
+            }
             let mut state = [Running { max: 0.0, sum: 0.0 }; $tile];
             let mut started = [false; $tile];
             let first = queries.visible.iter().map(|v| v.0).min().unwrap_or(0);
             let end = queries.visible.iter().map(|v| v.1).max().unwrap_or(0);
-            let mut weights = [[0.0f32; SEGMENT]; $tile];
+            let mut weights = [[0.0f32; $tile]; SEGMENT];
             for segment in first / SEGMENT..end.div_ceil(SEGMENT) {
                 let start = segment * SEGMENT;
                 let mut ranges = [(0, 0); $tile];
@@ -59,27 +63,31 @@ macro_rules! lane_attention {
                     let low = first.clamp(start, start + SEGMENT);
                     *range = (low, end.clamp(low, start + SEGMENT));
                 }
-                scores::<HALF>(queries.queries, slab, (start, &ranges[..count]), &mut weights);
-                let mut parts = [Running { max: 0.0, sum: 0.0 }; $tile];
+                let ranges = &ranges[..count];
+                let mut scores = [[0.0f32; SEGMENT]; $tile];
+                scores_of::<HALF>(&turned, slab, (start, ranges), &mut scores);
                 let mut factors = [(0.0f32, 0.0f32); $tile];
                 for q in 0..count {
                     let (low, high) = ranges[q];
                     if low == high {
                         continue;
                     }
-                    parts[q] = exponentials(&mut weights[q], low - start, high - start);
+                    let part = exponentials(&mut scores[q], low - start, high - start);
+                    for (weight, score) in weights.iter_mut().zip(&scores[q]) {
+                        weight[q] = *score;
+                    }
                     if started[q] {
-                        let max = crate::math::max(state[q].max, parts[q].max);
-                        let keep = crate::math::exp(state[q].max - max);
-                        let add = crate::math::exp(parts[q].max - max);
-                        state[q].sum = crate::scalar::fma(state[q].sum, keep, parts[q].sum * add);
+                        let max = crate::math::max(state[q].max, part.max);
+                        let keep = one_exp(state[q].max - max);
+                        let add = one_exp(part.max - max);
+                        state[q].sum = crate::scalar::fma(state[q].sum, keep, part.sum * add);
                         state[q].max = max;
                         factors[q] = (keep, add);
                     } else {
-                        state[q] = parts[q];
+                        state[q] = part;
                     }
                 }
-                let task = (start, &ranges[..count]);
+                let task = (start, ranges);
                 values::<HALF>(slab, task, (&weights, &factors, &started), out);
                 for q in 0..count {
                     started[q] |= ranges[q].0 < ranges[q].1;
@@ -94,54 +102,74 @@ macro_rules! lane_attention {
             }
         }
 
+        /// `math::exp` of one number, with this path's instructions.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn one_exp(x: f32) -> f32 {
+            let mut lanes = [0.0f32; 16];
+            f_store(f_exp(f_splat(x)), &mut lanes);
+            lanes[0]
+        }
+
         /// Scores of every query against the tiles that any of them sees in this segment.
         #[target_feature(enable = $features)]
         #[inline]
-        fn scores<const HALF: bool>(
-            queries: &[&[f32]],
+        fn scores_of<const HALF: bool>(
+            queries: &[[f32; $tile]],
             slab: &KvSlab<'_>,
             (start, ranges): (usize, &[(usize, usize)]),
-            weights: &mut [[f32; SEGMENT]; $tile],
+            scores: &mut [[f32; SEGMENT]; $tile],
         ) {
             let seen = || ranges.iter().filter(|r| r.0 < r.1);
-            let Some(low) = seen().map(|r| r.0).min() else {
-                return;
-            };
+            let Some(low) = seen().map(|r| r.0).min() else { return };
             let high = seen().map(|r| r.1).max().unwrap_or(low);
             for tile in low / TILE..high.div_ceil(TILE) {
                 let keys = slab.keys_of(tile);
                 let mut sums = [f_splat(0.0); $tile];
-                for d in 0..queries[0].len() {
+                for (d, query) in queries.iter().enumerate() {
                     let key = kv_load::<HALF>(keys, d * TILE);
-                    for (sum, query) in sums.iter_mut().zip(queries) {
-                        *sum = f_fma(key, f_splat(query[d]), *sum);
+                    for (sum, &x) in sums.iter_mut().zip(query) {
+                        *sum = f_fma(key, f_splat(x), *sum);
                     }
                 }
                 let at = tile * TILE - start;
-                for (weights, &sum) in weights.iter_mut().zip(&sums).take(queries.len()) {
-                    f_store(sum, weights[at..].first_chunk_mut().expect("a tile"));
+                for (scores, &sum) in scores.iter_mut().zip(&sums).take(ranges.len()) {
+                    f_store(sum, scores[at..].first_chunk_mut().expect("a tile"));
                 }
             }
         }
 
-        /// Turns scores `low..high` of a segment into `e^(score - max)`, in place.
+        /// Turns scores `low..high` of a segment into `e^(score - max)`, in place; what lies
+        /// beside them in their tiles becomes 0.
         #[target_feature(enable = $features)]
         #[inline]
-        fn exponentials(weights: &mut [f32; SEGMENT], low: usize, high: usize) -> Running {
-            let max =
-                weights[low..high].iter().fold(f32::NEG_INFINITY, |m, &s| crate::math::max(m, s));
-            let mut sums = f_splat(0.0);
-            for tile in low / TILE..high.div_ceil(TILE) {
-                let at = tile * TILE;
-                let lanes: &mut [f32; 16] = weights[at..].first_chunk_mut().expect("a tile");
-                let e = f_exp(f_sub(f_load(lanes), f_splat(max)));
-                f_store(e, lanes);
-                // What no query of the range may see adds nothing to the sum.
-                lanes[..low.saturating_sub(at).min(16)].fill(0.0);
-                lanes[(high - at).min(16)..].fill(0.0);
-                sums = f_add(sums, f_load(lanes));
+        fn exponentials(scores: &mut [f32; SEGMENT], low: usize, high: usize) -> Running {
+            let tiles = low / TILE * TILE..high.next_multiple_of(TILE);
+            let tiles = scores[tiles.clone()].as_chunks_mut::<16>().0;
+            let first = low % TILE;
+            let end = high - low / TILE * TILE;
+            let mask = |tiles: &mut [[f32; 16]], with: f32| {
+                let flat = tiles.as_flattened_mut();
+                flat[..first].fill(with);
+                flat[end..].fill(with);
+            };
+            mask(tiles, f32::NEG_INFINITY);
+            let mut maxima = f_splat(f32::NEG_INFINITY);
+            for tile in tiles.iter() {
+                maxima = f_max(maxima, f_load(tile));
             }
             let mut lanes = [0.0f32; 16];
+            f_store(maxima, &mut lanes);
+            let max = lanes.iter().fold(f32::NEG_INFINITY, |m, &s| crate::math::max(m, s));
+            for tile in tiles.iter_mut() {
+                let e = f_exp(f_sub(f_load(tile), f_splat(max)));
+                f_store(e, tile);
+            }
+            mask(tiles, 0.0);
+            let mut sums = f_splat(0.0);
+            for tile in tiles.iter() {
+                sums = f_add(sums, f_load(tile));
+            }
             f_store(sums, &mut lanes);
             Running { max, sum: crate::scalar::tree_sum(&lanes) }
         }
@@ -153,7 +181,7 @@ macro_rules! lane_attention {
             slab: &KvSlab<'_>,
             (start, ranges): (usize, &[(usize, usize)]),
             (weights, factors, started): (
-                &[[f32; SEGMENT]; $tile],
+                &[[f32; $tile]; SEGMENT],
                 &[(f32, f32); $tile],
                 &[bool; $tile],
             ),
@@ -163,25 +191,30 @@ macro_rules! lane_attention {
             // What all queries see is computed together; before and after, each alone.
             let low = ranges.iter().map(|r| r.0).max().unwrap_or(0);
             let high = ranges.iter().map(|r| r.1).min().unwrap_or(0).max(low);
-            let value = |position: usize, d: usize| {
-                kv_load::<HALF>(slab.values_of(position / TILE), position % TILE * dim + d)
-            };
             for d in (0..dim).step_by(16) {
                 let mut sums = [f_splat(0.0); $tile];
                 let one = |sum: &mut F, q: usize, from: usize, to: usize| {
                     for position in from..to {
-                        let weight = f_splat(weights[q][position - start]);
-                        *sum = f_fma(value(position, d), weight, *sum);
+                        let values = slab.values_of(position / TILE);
+                        let v = kv_load::<HALF>(values, position % TILE * dim + d);
+                        *sum = f_fma(v, f_splat(weights[position - start][q]), *sum);
                     }
                 };
                 for (q, &(from, to)) in ranges.iter().enumerate() {
                     one(&mut sums[q], q, from, to.min(low));
                 }
-                for position in low..high {
-                    let v = value(position, d);
-                    for (q, sum) in sums.iter_mut().enumerate().take(ranges.len()) {
-                        *sum = f_fma(v, f_splat(weights[q][position - start]), *sum);
+                let mut position = low;
+                while position < high {
+                    let values = slab.values_of(position / TILE);
+                    let end = high.min((position / TILE + 1) * TILE);
+                    let weights = &weights[position - start..end - start];
+                    for (lane, weights) in (position % TILE..).zip(weights) {
+                        let v = kv_load::<HALF>(values, lane * dim + d);
+                        for (sum, &weight) in sums.iter_mut().zip(weights) {
+                            *sum = f_fma(v, f_splat(weight), *sum);
+                        }
                     }
+                    position = end;
                 }
                 for (q, &(from, to)) in ranges.iter().enumerate() {
                     one(&mut sums[q], q, from.max(high), to);

@@ -3,6 +3,7 @@
 /// Products of re-laid weights with quantised or float activations.
 macro_rules! lane_matmul {
     ($features:literal, tile $tile:literal) => {
+        use crate::activations::ActivationBlock;
         use crate::format::Layout;
 
         /// The eight vectors of a block's codes, step by step.
@@ -105,16 +106,22 @@ macro_rules! lane_matmul {
             (d, f_mul(f_sub(f_splat(-0.0), m), f_from_i(minimum)))
         }
 
+        /// The four bytes of one word of codes, to be met by every lane.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn word(codes: [i8; 4]) -> i32 {
+            i32::from_le_bytes(codes.map(i8::cast_unsigned))
+        }
+
         /// Integer part of one block for one row of activations: all codes against all codes.
         #[target_feature(enable = $features)]
         #[inline]
-        fn whole_dot<L: Layout>(codes: &[I; 8], x: &[[i8; 4]; 8], sums: [i32; 2]) -> I {
-            let mut even = i_splat(-L::OFFSET * (sums[0] + sums[1]));
+        fn whole_dot<L: Layout>(codes: &[I; 8], x: &ActivationBlock) -> I {
+            let mut even = i_splat(-L::OFFSET * (x.sums[0] + x.sums[1]));
             let mut odd = i_splat(0);
             for k in 0..4 {
-                even = dot_any::<L>(even, codes[2 * k], i32::from_le_bytes(x[2 * k].map(to_u8)));
-                let word = i32::from_le_bytes(x[2 * k + 1].map(to_u8));
-                odd = dot_any::<L>(odd, codes[2 * k + 1], word);
+                even = dot_any::<L>(even, codes[2 * k], word(x.codes[2 * k]));
+                odd = dot_any::<L>(odd, codes[2 * k + 1], word(x.codes[2 * k + 1]));
             }
             i_add(even, odd)
         }
@@ -122,26 +129,16 @@ macro_rules! lane_matmul {
         /// As `whole_dot`, per 16 inputs and times the sub-block scales.
         #[target_feature(enable = $features)]
         #[inline]
-        fn sub_dot<L: Layout>(
-            codes: &[I; 8],
-            scales: &[I; 2],
-            x: &[[i8; 4]; 8],
-            sums: [i32; 2],
-        ) -> I {
+        fn sub_dot<L: Layout>(codes: &[I; 8], scales: &[I; 2], x: &ActivationBlock) -> I {
             let mut total = i_splat(0);
             for sub in 0..2 {
-                let mut dot = i_splat(-L::OFFSET * sums[sub]);
+                let mut dot = i_splat(-L::OFFSET * x.sums[sub]);
                 for k in sub * 4..sub * 4 + 4 {
-                    dot = dot_any::<L>(dot, codes[k], i32::from_le_bytes(x[k].map(to_u8)));
+                    dot = dot_any::<L>(dot, codes[k], word(x.codes[k]));
                 }
                 total = i_add(total, i_mul(dot, scales[sub]));
             }
             total
-        }
-
-        #[inline(always)]
-        fn to_u8(code: i8) -> u8 {
-            code.to_le_bytes()[0]
         }
 
         #[target_feature(enable = $features)]
@@ -156,8 +153,7 @@ macro_rules! lane_matmul {
         fn add_block<L: Layout, const T: usize>(
             block: &[u8],
             index: usize,
-            x: &crate::QuantisedRows,
-            at: [usize; T],
+            x: &[ActivationBlock; T],
             sums: &mut [F; T],
         ) {
             let planes = &block[L::PLANES_AT + index * L::PLANES..][..L::PLANES];
@@ -175,46 +171,65 @@ macro_rules! lane_matmul {
                     }
                 }
             }
-            for t in 0..T {
-                let (words, parts) = (&x.codes[at[t]], x.sums[at[t]]);
-                let d = f_splat(x.scales[at[t]]);
+            for (x, sum) in x.iter().zip(sums) {
+                let d = f_splat(x.scale);
                 let dot = if L::SUBS == 2 {
-                    sub_dot::<L>(&codes, &scales, words, parts)
+                    sub_dot::<L>(&codes, &scales, x)
                 } else {
-                    whole_dot::<L>(&codes, words, parts)
+                    whole_dot::<L>(&codes, x)
                 };
-                sums[t] = f_fma(f_mul(scale, d), f_from_i(dot), sums[t]);
+                *sum = f_fma(f_mul(scale, d), f_from_i(dot), *sum);
                 if L::MINIMUM && L::SUBS == 2 {
-                    let first = i_mul(minima[0], i_splat(parts[0]));
-                    let offset = i_add(first, i_mul(minima[1], i_splat(parts[1])));
+                    let first = i_mul(minima[0], i_splat(x.sums[0]));
+                    let offset = i_add(first, i_mul(minima[1], i_splat(x.sums[1])));
                     let factor = f_mul(f_sub(f_splat(-0.0), minimum), d);
-                    sums[t] = f_fma(factor, f_from_i(offset), sums[t]);
+                    *sum = f_fma(factor, f_from_i(offset), *sum);
                 } else if L::MINIMUM {
-                    sums[t] = f_fma(minimum, f_splat(x.scaled_sums[at[t]]), sums[t]);
+                    *sum = f_fma(minimum, f_splat(x.scaled_sum), *sum);
                 }
             }
         }
 
-        /// Sixteen output rows for `T` rows of activations, from `first` on.
+        /// Sixteen output rows for rows `at..at + T` of a tile of `rows` rows.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn tile<L: Layout, const T: usize>(
+            group: &[u8],
+            (rows, at): (usize, usize),
+            x: &[ActivationBlock],
+        ) -> [F; T] {
+            let mut sums = [f_splat(0.0); T];
+            let blocks = x.chunks_exact(L::SUPER * rows);
+            let rest = blocks.remainder();
+            let supers = group.chunks_exact(L::BYTES);
+            for (bytes, x) in supers.clone().zip(blocks) {
+                for index in 0..L::SUPER {
+                    let x = x[index * rows + at..].first_chunk().expect("a row each");
+                    add_block::<L, T>(bytes, index, x, &mut sums);
+                }
+            }
+            if let (false, Some(bytes)) = (rest.is_empty(), supers.last()) {
+                for (index, x) in rest.chunks_exact(rows).enumerate() {
+                    let x = x[at..].first_chunk().expect("a row each");
+                    add_block::<L, T>(bytes, index, x, &mut sums);
+                }
+            }
+            sums
+        }
+
+        /// `tile`, its outputs handed on row by row.
         #[target_feature(enable = $features)]
         fn rows<L: Layout, const T: usize>(
             group: &[u8],
-            x: &crate::QuantisedRows,
+            (rows, at): (usize, usize),
+            x: &[ActivationBlock],
             first: usize,
-            out: &mut dyn FnMut(usize, &[f32; 16]),
+            out: &mut crate::dispatch::Sink<'_>,
         ) {
-            let mut sums = [f_splat(0.0); T];
-            for (superblock, bytes) in group.chunks_exact(L::BYTES).enumerate() {
-                let start = superblock * L::SUPER;
-                for index in 0..L::SUPER.min(x.blocks - start) {
-                    let at = std::array::from_fn(|t| (first + t) * x.blocks + start + index);
-                    add_block::<L, T>(bytes, index, x, at, &mut sums);
-                }
-            }
             let mut lanes = [0.0f32; 16];
-            for t in 0..T {
-                f_store(sums[t], &mut lanes);
-                out(first + t, &lanes);
+            for (t, sum) in tile::<L, T>(group, (rows, at), x).into_iter().enumerate() {
+                f_store(sum, &mut lanes);
+                out(first + at + t, &lanes);
             }
         }
 
@@ -223,19 +238,17 @@ macro_rules! lane_matmul {
         pub(crate) fn group_quantised<L: Layout>(
             group: &[u8],
             x: &crate::QuantisedRows,
-            out: &mut dyn FnMut(usize, &[f32; 16]),
+            out: &mut crate::dispatch::Sink<'_>,
         ) {
-            let mut first = 0;
-            while first + $tile <= x.rows {
-                rows::<L, $tile>(group, x, first, out);
-                first += $tile;
-            }
-            while first + 2 <= x.rows {
-                rows::<L, 2>(group, x, first, out);
-                first += 2;
-            }
-            if first < x.rows {
-                rows::<L, 1>(group, x, first, out);
+            for (first, count, blocks) in x.each_tile() {
+                for at in (0..count).step_by($tile) {
+                    match $tile.min(count) {
+                        1 => rows::<L, 1>(group, (count, at), blocks, first, out),
+                        2 => rows::<L, 2>(group, (count, at), blocks, first, out),
+                        4 => rows::<L, 4>(group, (count, at), blocks, first, out),
+                        _ => rows::<L, $tile>(group, (count, at), blocks, first, out),
+                    }
+                }
             }
         }
 
@@ -246,7 +259,7 @@ macro_rules! lane_matmul {
             group: &[u8],
             x: &[f32],
             columns: usize,
-            out: &mut dyn FnMut(usize, &[f32; 16]),
+            out: &mut crate::dispatch::Sink<'_>,
         ) {
             let size = format.bits() * 2;
             let weights = |at: usize| {

@@ -27,7 +27,7 @@ pub use dispatch::{Isa, IsaError, Kernels};
 pub use format::{Format, RawBlock};
 pub use math::{exp, gelu, sigmoid, silu};
 pub use packed::{PackError, PackedMatrix, RowSource};
-pub use parallel::Pool;
+pub use parallel::{Pool, Tile, Tiled};
 
 /// Output rows that lie side by side in the lanes of one weight group.
 pub const LANES: usize = 16;

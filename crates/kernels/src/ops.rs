@@ -1,7 +1,11 @@
 //! What a forward pass asks of the chosen path: rows in, rows out, shared out over the threads.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::activations::{ActivationBlock, TILE_ROWS, tile_of};
 use crate::attention::{HeadQueries, KvSlab};
 use crate::dispatch::Sink;
+use crate::parallel::Tiled;
 use crate::{BLOCK, Kernels, LANES, NonFinite, PackedMatrix, Pool, QuantisedRows};
 
 /// Work items per thread of one product: enough that a slow thread does little harm.
@@ -20,23 +24,36 @@ impl Kernels {
         x: &[f32],
         columns: usize,
         out: &mut QuantisedRows,
+        pool: &Pool,
     ) -> Result<(), NonFinite> {
         assert!(columns > 0 && x.len().is_multiple_of(columns), "whole rows");
-        out.resize(x.len() / columns, columns);
+        let rows = x.len() / columns;
+        out.resize(rows, columns);
         let blocks = out.blocks;
-        for (row, values) in x.chunks_exact(columns).enumerate() {
-            for (block, values) in values.chunks(BLOCK).enumerate() {
-                let mut padded = [0.0f32; BLOCK];
-                padded[..values.len()].copy_from_slice(values);
-                let index = row * blocks + block;
-                let Some(scale) = (self.quantise_block)(&padded, &mut out.codes[index]) else {
-                    let column = values.iter().position(|v| !v.is_finite()).unwrap_or(0);
-                    return Err(NonFinite { row, column: block * BLOCK + column });
-                };
-                out.finish_block(index, scale);
+        let fault = AtomicUsize::new(usize::MAX);
+        // A chunk is a tile of eight rows; the smaller tiles at the end make up the last chunk.
+        pool.chunks(&mut out.tiles, TILE_ROWS * blocks, &|chunk, tiles| {
+            let first = chunk * TILE_ROWS;
+            for row in first..rows.min(first + TILE_ROWS) {
+                let (tile, size) = tile_of(row, rows);
+                let start = (tile - first) * blocks + (row - tile);
+                let values = x[row * columns..(row + 1) * columns].chunks(BLOCK);
+                for (values, to) in values.zip(tiles[start..].iter_mut().step_by(size)) {
+                    let mut padded = [0.0f32; BLOCK];
+                    padded[..values.len()].copy_from_slice(values);
+                    match (self.quantise_block)(&padded, &mut to.codes) {
+                        Some(scale) => to.finish(scale),
+                        None => _ = fault.fetch_min(row, Ordering::Relaxed),
+                    }
+                }
             }
+        });
+        let row = fault.into_inner();
+        if row == usize::MAX {
+            return Ok(());
         }
-        Ok(())
+        let column = x[row * columns..].iter().position(|v| !v.is_finite());
+        Err(NonFinite { row, column: column.expect("invariant: the row has such a value") })
     }
 
     /// Quantises rows and what the quantising left of them: row `2 i` holds the codes of row
@@ -55,71 +72,65 @@ impl Kernels {
         x: &[f32],
         columns: usize,
         out: &mut QuantisedRows,
+        pool: &Pool,
     ) -> Result<(), NonFinite> {
-        self.quantise(x, columns, out)?;
+        self.quantise(x, columns, out, pool)?;
         let mut pairs = Vec::with_capacity(2 * x.len());
         for (row, x) in x.chunks_exact(columns).enumerate() {
             pairs.extend_from_slice(x);
-            let first = row * out.blocks;
             for (block, x) in x.chunks(BLOCK).enumerate() {
-                let (scale, codes) = (out.scales[first + block], &out.codes[first + block]);
+                let ActivationBlock { codes, scale, .. } = out.block(row, block);
                 let codes = codes.iter().flatten();
                 pairs.extend(x.iter().zip(codes).map(|(x, &code)| x - scale * f32::from(code)));
             }
         }
-        self.quantise(&pairs, columns, out)
+        self.quantise(&pairs, columns, out, pool)
     }
 
-    /// `out = x . weights^T` for quantised weights; `out` is `(rows of x, rows of weights)`.
+    /// `out = x . weights^T` for each pair of quantised weights and output, in one job; an output
+    /// is `(rows of x, rows of weights)`.
     ///
     /// # Panics
-    /// If the shapes do not fit or the weights are floats.
-    pub fn matmul(&self, weights: &PackedMatrix, x: &QuantisedRows, out: &mut [f32], pool: &Pool) {
-        assert!(weights.format().is_quantised(), "quantised weights");
-        assert_eq!(x.columns(), weights.columns(), "columns of activations and weights");
-        assert_eq!(out.len(), x.rows() * weights.rows(), "outputs");
+    /// If the shapes do not fit or weights are floats.
+    pub fn matmul(
+        &self,
+        products: &mut [(&PackedMatrix, &mut [f32])],
+        x: &QuantisedRows,
+        pool: &Pool,
+    ) {
+        for (weights, out) in products.iter() {
+            assert!(weights.format().is_quantised(), "quantised weights");
+            assert_eq!(x.columns(), weights.columns(), "columns of activations and weights");
+            assert_eq!(out.len(), x.rows() * weights.rows(), "outputs");
+        }
         if x.rows() == 0 {
             return;
         }
-        self.product(weights, out, pool, &|group, sink| {
+        product(products, pool, &|weights, group, sink| {
             (self.group_quantised)(weights, group, x, sink);
         });
     }
 
-    /// `out = x . weights^T` for float weights, `x` being `(rows, columns)`.
+    /// As `matmul` for float weights, `x` being `(rows, columns)`.
     ///
     /// # Panics
-    /// If the shapes do not fit or the weights are quantised.
-    pub fn matmul_float(&self, weights: &PackedMatrix, x: &[f32], out: &mut [f32], pool: &Pool) {
-        assert!(!weights.format().is_quantised(), "float weights");
-        assert!(x.len().is_multiple_of(weights.columns()), "whole rows");
-        assert_eq!(out.len(), x.len() / weights.columns() * weights.rows(), "outputs");
+    /// If the shapes do not fit or weights are quantised.
+    pub fn matmul_float(
+        &self,
+        products: &mut [(&PackedMatrix, &mut [f32])],
+        x: &[f32],
+        pool: &Pool,
+    ) {
+        for (weights, out) in products.iter() {
+            assert!(!weights.format().is_quantised(), "float weights");
+            assert!(x.len().is_multiple_of(weights.columns()), "whole rows");
+            assert_eq!(out.len(), x.len() / weights.columns() * weights.rows(), "outputs");
+        }
         if x.is_empty() {
             return;
         }
-        self.product(weights, out, pool, &|group, sink| {
+        product(products, pool, &|weights, group, sink| {
             (self.group_float)(weights, group, x, sink);
-        });
-    }
-
-    /// Shares the groups of a product out over the threads.
-    fn product(
-        &self,
-        weights: &PackedMatrix,
-        out: &mut [f32],
-        pool: &Pool,
-        group_product: &(dyn Fn(usize, &mut Sink<'_>) + Sync),
-    ) {
-        let groups = weights.groups();
-        let per_item = groups.div_ceil(pool.threads() * ITEMS_PER_THREAD).max(1);
-        pool.tiles(out, weights.rows(), per_item * LANES, &|_, tile| {
-            let (first, width) = (tile.column(), tile.width());
-            for from in (0..width).step_by(LANES) {
-                let count = LANES.min(width - from);
-                group_product((first + from) / LANES, &mut |row, lanes| {
-                    tile.row(row)[from..from + count].copy_from_slice(&lanes[..count]);
-                });
-            }
         });
     }
 
@@ -159,4 +170,34 @@ impl Kernels {
     pub fn attend(&self, queries: HeadQueries<'_>, slab: &KvSlab<'_>, out: &mut [f32]) {
         (self.attend)(queries, slab, out);
     }
+}
+
+/// One group of a matrix against all rows.
+type GroupProduct<'a> = dyn Fn(&PackedMatrix, usize, &mut Sink<'_>) + Sync + 'a;
+
+/// Shares the groups of all products out over the threads.
+fn product(
+    products: &mut [(&PackedMatrix, &mut [f32])],
+    pool: &Pool,
+    group_product: &GroupProduct<'_>,
+) {
+    let groups: usize = products.iter().map(|(weights, _)| weights.groups()).sum();
+    let per_item = groups.div_ceil(pool.threads() * ITEMS_PER_THREAD).max(1);
+    let (matrices, mut outputs): (Vec<&PackedMatrix>, Vec<Tiled<'_>>) = products
+        .iter_mut()
+        .map(|(weights, out)| {
+            let row_len = weights.rows();
+            (*weights, Tiled { out, row_len, width: per_item * LANES })
+        })
+        .unzip();
+    pool.tiles(&mut outputs, &|output, tile| {
+        let (first, width) = (tile.column(), tile.width());
+        for from in (0..width).step_by(LANES) {
+            let count = LANES.min(width - from);
+            let group = (first + from) / LANES;
+            group_product(matrices[output], group, &mut |row, lanes| {
+                tile.row(row)[from..from + count].copy_from_slice(&lanes[..count]);
+            });
+        }
+    });
 }

@@ -160,11 +160,14 @@ fn pack_group<L: Layout>(
 /// Byte and shift of the `bits`-wide plane field of input `i`, in planes that start at `at`.
 fn field(at: usize, bits: usize, lane: usize, input: usize) -> (usize, usize) {
     let (step, i) = (input / 4, input % 4);
-    let per_byte = 8 / bits;
-    // Four-bit planes pair step k with k + 4; narrower ones take steps in order.
-    let (plane, slot) =
-        if bits == 4 { (step % 4, step / 4) } else { (step / per_byte, step % per_byte) };
+    let (plane, slot) = place(bits, step);
     (at + plane * 64 + lane * 4 + i, slot * bits)
+}
+
+/// The plane of a step, and its place in each byte of it.
+fn place(bits: usize, step: usize) -> (usize, usize) {
+    // Four-bit planes pair step k with k + 4; narrower ones take steps in order.
+    if bits == 4 { (step % 4, step / 4) } else { (step * bits / 8, step % (8 / bits)) }
 }
 
 /// The planes of a code: (offset of the planes, their width, lowest bit of the code they hold).
@@ -196,12 +199,18 @@ fn pack_block<L: Layout>(bytes: &mut [u8], lane: usize, index: usize, block: &Ra
             }
         }
     }
-    let start = L::PLANES_AT + index * L::PLANES;
-    for (input, &code) in block.codes.iter().enumerate() {
-        for &(offset, width, low) in planes(L::BITS) {
-            let (at, shift) = field(start + offset, width, lane, input);
-            let mask = u8::MAX >> (8 - width);
-            bytes[at] |= ((code >> low) & mask) << shift;
+    let start = L::PLANES_AT + index * L::PLANES + lane * 4;
+    for &(offset, width, low) in planes(L::BITS) {
+        // Four codes at a time: shifts stay inside their bytes, masks keep it so.
+        let mask = u32::from_le_bytes([u8::MAX >> (8 - width); 4]);
+        let mut words = [0u32; 8];
+        for (step, codes) in block.codes.as_chunks::<4>().0.iter().enumerate() {
+            let (plane, slot) = place(width, step);
+            words[plane] |= ((u32::from_le_bytes(*codes) >> low) & mask) << (slot * width);
+        }
+        for (plane, word) in words[..width].iter().enumerate() {
+            let at = start + offset + plane * 64;
+            bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
     }
 }

@@ -168,27 +168,35 @@ impl Pool {
         });
     }
 
-    /// Cuts the columns of `out`, rows of `row_len`, into tiles of `width` columns.
+    /// Cuts the columns of every output into tiles of its width and computes each tile once.
     ///
     /// # Panics
-    /// If `row_len` or `width` is 0, or `out` is not whole rows.
-    pub fn tiles(
-        &self,
-        out: &mut [f32],
-        row_len: usize,
-        width: usize,
-        work: &(dyn Fn(usize, &mut Tile<'_>) + Sync),
-    ) {
-        assert!(row_len > 0 && width > 0 && out.len().is_multiple_of(row_len), "whole rows");
-        let (rows, base) = (out.len() / row_len, SendPtr(out.as_mut_ptr()));
-        self.run(row_len.div_ceil(width), &|index| {
-            let column = index * width;
-            let width = width.min(row_len - column);
-            let mut tile =
-                Tile { base: base.get(), rows, row_len, column, width, borrow: PhantomData };
-            work(index, &mut tile);
+    /// If a row length or width is 0, or an output is not whole rows.
+    pub fn tiles(&self, outputs: &mut [Tiled<'_>], work: &(dyn Fn(usize, &mut Tile<'_>) + Sync)) {
+        let mut ends = Vec::with_capacity(outputs.len());
+        let mut items = 0;
+        for Tiled { out, row_len, width } in outputs.iter_mut() {
+            assert!(*row_len > 0 && *width > 0 && out.len().is_multiple_of(*row_len), "whole rows");
+            items += row_len.div_ceil(*width);
+            ends.push((items, SendPtr(out.as_mut_ptr()), out.len() / *row_len, *row_len, *width));
+        }
+        self.run(items, &|item| {
+            let output = ends.partition_point(|end| end.0 <= item);
+            let (end, base, rows, row_len, width) = &ends[output];
+            let column = (item + row_len.div_ceil(*width) - end) * width;
+            let width = (*width).min(row_len - column);
+            let (base, rows, row_len) = (base.get(), *rows, *row_len);
+            work(output, &mut Tile { base, rows, row_len, column, width, borrow: PhantomData });
         });
     }
+}
+
+/// An output of rows of `row_len`, to be cut into tiles of `width` columns.
+#[derive(Debug)]
+pub struct Tiled<'a> {
+    pub out: &'a mut [f32],
+    pub row_len: usize,
+    pub width: usize,
 }
 
 impl Drop for Pool {

@@ -2,7 +2,7 @@
 //!
 //! Every SIMD path must give these bits. Nothing here is ever edited for speed.
 
-use crate::activations::AMAX_MIN;
+use crate::activations::{AMAX_MIN, ActivationBlock};
 use crate::attention::{HeadQueries, KvSlab, KvType, SEGMENT, TILE};
 use crate::format::Layout;
 use crate::{Format, LANES, PackedMatrix, QuantisedRows, RawBlock, math};
@@ -45,14 +45,10 @@ pub(crate) fn quantise_block(x: &[f32; 32], codes: &mut [[i8; 4]; 8]) -> Option<
 }
 
 /// Adds one block to one output: `sum + weights . activations` in the order of `numerics.md`.
-fn add_block<L: Layout>(
-    raw: &RawBlock,
-    x: &[[i8; 4]; 8],
-    (d_x, sums, scaled_sum): (f32, [i32; 2], f32),
-    sum: f32,
-) -> f32 {
+fn add_block<L: Layout>(raw: &RawBlock, x: &ActivationBlock, sum: f32) -> f32 {
+    let (d_x, sums) = (x.scale, x.sums);
     let dot_of = |from: usize, to: usize| -> i32 {
-        let pair = |i: usize| i32::from(raw.codes[i]) * i32::from(x[i / 4][i % 4]);
+        let pair = |i: usize| i32::from(raw.codes[i]) * i32::from(x.codes[i / 4][i % 4]);
         (from..to).map(pair).sum()
     };
     let (d, m) = (half(raw.d), half(raw.m));
@@ -74,7 +70,7 @@ fn add_block<L: Layout>(
         return sum;
     }
     let m = if L::K { -m * to_f32(minima[0]) } else { m };
-    fma(m, scaled_sum, sum)
+    fma(m, x.scaled_sum, sum)
 }
 
 /// One group of sixteen output rows against all rows of activations.
@@ -90,10 +86,8 @@ pub(crate) fn group_quantised<L: Layout>(
         for block in 0..x.blocks {
             let raw = weights.block(row, block);
             for (t, lanes) in lanes.iter_mut().enumerate() {
-                let at = t * x.blocks + block;
-                let activation = (x.scales[at], x.sums[at], x.scaled_sums[at]);
                 let sum = lanes[row - first];
-                lanes[row - first] = add_block::<L>(&raw, &x.codes[at], activation, sum);
+                lanes[row - first] = add_block::<L>(&raw, x.block(t, block), sum);
             }
         }
     }

@@ -107,10 +107,10 @@ fn product(kernels: &Kernels, weights: &PackedMatrix, x: &[f32], pool: &Pool) ->
     let mut out = vec![0.0; x.len() / weights.columns() * weights.rows()];
     if weights.format().is_quantised() {
         let mut rows = QuantisedRows::default();
-        kernels.quantise(x, weights.columns(), &mut rows).unwrap();
-        kernels.matmul(weights, &rows, &mut out, pool);
+        kernels.quantise(x, weights.columns(), &mut rows, pool).unwrap();
+        kernels.matmul(&mut [(weights, &mut out)], &rows, pool);
     } else {
-        kernels.matmul_float(weights, x, &mut out, pool);
+        kernels.matmul_float(&mut [(weights, &mut out)], x, pool);
     }
     bits(&out)
 }
@@ -203,7 +203,7 @@ fn extreme_activations_quantise_alike_on_every_path() {
         x[41] = bad;
         for path in paths() {
             let mut rows = QuantisedRows::default();
-            let error = path.quantise(&x, 32, &mut rows).unwrap_err();
+            let error = path.quantise(&x, 32, &mut rows, &Pool::new(2)).unwrap_err();
             assert_eq!((error.row, error.column), (1, 9), "{path:?}");
         }
     }

@@ -129,13 +129,13 @@ impl Model {
         self.norm(&mut work.key, &layer.key_norm);
         let turns = &self.ropes[self.config.layers[index].rope];
         let (q_dim, kv_dim) = (shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim);
-        for (row, q) in rows.iter().zip(work.query.chunks_exact_mut(q_dim)) {
-            rope::rotate(q, turns.angles(row.position));
+        self.each_row(&mut work.query, q_dim, &|row, q| {
+            rope::rotate(q, turns.angles(rows[row].position));
             q.iter_mut().for_each(|q| *q *= self.config.attention_scale);
-        }
-        for (row, k) in rows.iter().zip(work.key.chunks_exact_mut(kv_dim)) {
-            rope::rotate(k, turns.angles(row.position));
-        }
+        });
+        self.each_row(&mut work.key, kv_dim, &|row, k| {
+            rope::rotate(k, turns.angles(rows[row].position));
+        });
         let kv = work.key.chunks_exact(kv_dim).zip(work.value.chunks_exact(kv_dim));
         for (row, kv) in rows.iter().zip(kv) {
             cache.write(row.request, index, row.position, kv);
@@ -251,12 +251,12 @@ impl Model {
         let (columns, vocab_size) = (output.columns(), output.rows());
         let mut values = vec![0.0; input.len() / columns * vocab_size];
         if !output.format().is_quantised() {
-            self.kernels.matmul_float(output, input, &mut values, &self.pool);
+            self.kernels.matmul_float(&mut [(output, &mut values)], input, &self.pool);
             return Ok(values);
         }
-        self.kernels.quantise_with_rest(input, columns, quantised)?;
+        self.kernels.quantise_with_rest(input, columns, quantised, &self.pool)?;
         let mut pairs = vec![0.0; 2 * values.len()];
-        self.kernels.matmul(output, quantised, &mut pairs, &self.pool);
+        self.kernels.matmul(&mut [(output, &mut pairs)], quantised, &self.pool);
         for (row, pair) in
             values.chunks_exact_mut(vocab_size).zip(pairs.chunks_exact(2 * vocab_size))
         {
@@ -264,6 +264,15 @@ impl Model {
             row.iter_mut().zip(codes).zip(rest).for_each(|((out, a), b)| *out = a + b);
         }
         Ok(values)
+    }
+
+    /// Calls `work` with every row of `x`, rows shared out over the threads.
+    fn each_row(&self, x: &mut [f32], row_len: usize, work: &(dyn Fn(usize, &mut [f32]) + Sync)) {
+        self.pool.chunks(x, ROWS_PER_ITEM * row_len, &|item, rows| {
+            for (index, row) in rows.chunks_exact_mut(row_len).enumerate() {
+                work(item * ROWS_PER_ITEM + index, row);
+            }
+        });
     }
 
     /// RMS norm of each piece of the weight's length; nothing where there is no weight.
@@ -284,19 +293,20 @@ impl Model {
         outputs: &mut [(&Linear, &mut Vec<f32>)],
     ) -> Result<(), NonFinite> {
         let columns = outputs[0].0.weight.columns();
-        if outputs.iter().any(|(linear, _)| linear.weight.format().is_quantised()) {
-            self.kernels.quantise(x, columns, quantised)?;
-        }
-        for (Linear { weight, bias }, out) in outputs {
+        let (mut codes, mut floats) = (Vec::new(), Vec::new());
+        for (linear, out) in outputs.iter_mut() {
+            let weight = &linear.weight;
             out.resize(x.len() / columns * weight.rows(), 0.0);
-            if weight.format().is_quantised() {
-                self.kernels.matmul(weight, quantised, out, &self.pool);
-            } else {
-                self.kernels.matmul_float(weight, x, out, &self.pool);
-            }
-            if !bias.is_empty() {
-                out.chunks_exact_mut(bias.len()).for_each(|row| add(row, bias));
-            }
+            let product = (weight, out.as_mut_slice());
+            if weight.format().is_quantised() { codes.push(product) } else { floats.push(product) }
+        }
+        if !codes.is_empty() {
+            self.kernels.quantise(x, columns, quantised, &self.pool)?;
+            self.kernels.matmul(&mut codes, quantised, &self.pool);
+        }
+        self.kernels.matmul_float(&mut floats, x, &self.pool);
+        for (Linear { bias, .. }, out) in outputs.iter_mut().filter(|(l, _)| !l.bias.is_empty()) {
+            out.chunks_exact_mut(bias.len()).for_each(|row| add(row, bias));
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The commands, one file each; every file owns its arguments and its `run`.
 
+mod bench;
 mod choose;
 mod completions;
 mod detokenize;
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Models(models::Args),
     /// Check or hash a policy file.
     Policy(policy::Args),
+    /// Measure the machine's limits and a model's share of them.
+    Bench(bench::Args),
     /// Print a completion script for a shell.
     Completions(completions::Args),
 }
@@ -70,6 +73,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Pull(args) => pull::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Policy(args) => policy::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),
     }
 }
