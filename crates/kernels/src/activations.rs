@@ -30,9 +30,9 @@ pub(crate) struct ActivationBlock {
 pub(crate) const AMAX_MIN: f32 = 7.523_164e-37; // 2^-120
 
 /// Rows whose blocks lie side by side, so that a tile reads one stream.
-pub(crate) const TILE_ROWS: usize = 8;
+pub(crate) const TILE_ROWS: usize = 16;
 
-/// Quantised rows, in tiles of eight; the rows that are left form tiles of four, two and one.
+/// Quantised rows, in tiles of sixteen; what is left forms tiles of eight, four, two and one.
 ///
 /// A tile of `t` rows is `(blocks, t)`.
 #[derive(Debug, Clone, Default)]
@@ -91,6 +91,7 @@ pub(crate) fn tile_rows(left: usize) -> usize {
         1 => 1,
         2 | 3 => 2,
         4..8 => 4,
+        8..16 => 8,
         _ => TILE_ROWS,
     }
 }

@@ -180,5 +180,5 @@ fn dot_wide(sum: I, codes: I, x: i32) -> I {
 }
 
 lane_ops!("avx512f,avx512bw,avx512dq,avx512vl");
-lane_matmul!("avx512f,avx512bw,avx512dq,avx512vl", tile 8);
+lane_matmul!("avx512f,avx512bw,avx512dq,avx512vl", tile 16);
 lane_attention!("avx512f,avx512bw,avx512dq,avx512vl", tile 8);

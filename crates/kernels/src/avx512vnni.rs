@@ -19,4 +19,4 @@ fn dot_wide(sum: I, codes: I, x: i32) -> I {
     dot(sum, codes, x)
 }
 
-lane_matmul!("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni", tile 8);
+lane_matmul!("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni", tile 16);

@@ -89,6 +89,8 @@ pub struct Kernels {
     pub(crate) silu_mul: fn(&mut [f32], &[f32]),
     pub(crate) gelu_mul: fn(&mut [f32], &[f32]),
     pub(crate) attend: fn(HeadQueries<'_>, &KvSlab<'_>, &mut [f32]),
+    pub(crate) dot_rounds: fn(usize) -> u8,
+    pub(crate) read_through: fn(&[u8]) -> u8,
 }
 
 impl fmt::Debug for Kernels {
@@ -124,6 +126,10 @@ macro_rules! table {
             gelu_mul: |gate, up| unsafe { $ops::gelu_mul(gate, up) },
             // SAFETY: as above.
             attend: |queries, slab, out| unsafe { $ops::attend(queries, slab, out) },
+            // SAFETY: as above.
+            dot_rounds: |rounds| unsafe { $matmul::dot_rounds(rounds) },
+            // SAFETY: as above.
+            read_through: |bytes| unsafe { $matmul::read_through(bytes) },
         }
     };
 }
@@ -151,6 +157,8 @@ impl Kernels {
                 silu_mul: scalar::silu_mul,
                 gelu_mul: scalar::gelu_mul,
                 attend: scalar::attend,
+                dot_rounds: scalar::dot_rounds,
+                read_through: scalar::read_through,
             },
             Isa::Avx2 => table!(isa, avx2, avx2),
             Isa::AvxVnni => table!(isa, avxvnni, avx2),

@@ -246,10 +246,47 @@ macro_rules! lane_matmul {
                         1 => rows::<L, 1>(group, (count, at), blocks, first, out),
                         2 => rows::<L, 2>(group, (count, at), blocks, first, out),
                         4 => rows::<L, 4>(group, (count, at), blocks, first, out),
+                        8 => rows::<L, 8>(group, (count, at), blocks, first, out),
                         _ => rows::<L, $tile>(group, (count, at), blocks, first, out),
                     }
                 }
             }
+        }
+
+        /// `rounds` times twelve independent int8 dot products, for measuring their peak.
+        #[target_feature(enable = $features)]
+        pub(crate) fn dot_rounds(rounds: usize) -> u8 {
+            let mut sums = [i_splat(0); 12];
+            let (codes, mut x) = (i_splat(0x0706_0504), 0x0302_0100);
+            for _ in 0..rounds {
+                // The compiler must not find out that every round is the same.
+                x = std::hint::black_box(x);
+                for sum in &mut sums {
+                    *sum = dot(*sum, codes, x);
+                }
+            }
+            fold(sums)
+        }
+
+        /// Reads every byte once and returns something that depends on all of them.
+        #[target_feature(enable = $features)]
+        pub(crate) fn read_through(bytes: &[u8]) -> u8 {
+            let mut sums = [i_splat(0); 12];
+            let (lines, _) = bytes.as_chunks::<64>();
+            for lines in lines.chunks(12) {
+                for (sum, line) in sums.iter_mut().zip(lines) {
+                    *sum = i_or(*sum, i_load(line));
+                }
+            }
+            fold(sums)
+        }
+
+        #[target_feature(enable = $features)]
+        fn fold(sums: [I; 12]) -> u8 {
+            let all = sums.into_iter().fold(i_splat(0), |a, b| i_or(a, b));
+            let mut bytes = [0i8; 16];
+            i_store_bytes(all, &mut bytes);
+            bytes.iter().fold(0, |a, b| a | b.cast_unsigned())
         }
 
         /// One group of float weights against all rows of `x`: one chain over the inputs.

@@ -31,7 +31,7 @@ impl Kernels {
         out.resize(rows, columns);
         let blocks = out.blocks;
         let fault = AtomicUsize::new(usize::MAX);
-        // A chunk is a tile of eight rows; the smaller tiles at the end make up the last chunk.
+        // A chunk is a tile of sixteen rows; the smaller tiles at the end make up the last chunk.
         pool.chunks(&mut out.tiles, TILE_ROWS * blocks, &|chunk, tiles| {
             let first = chunk * TILE_ROWS;
             for row in first..rows.min(first + TILE_ROWS) {
@@ -131,6 +131,25 @@ impl Kernels {
         }
         product(products, pool, &|weights, group, sink| {
             (self.group_float)(weights, group, x, sink);
+        });
+    }
+
+    /// Does `rounds` rounds of int8 dot products on every thread and returns the operations
+    /// done, a multiply and an add counted as two: what a product can at most reach.
+    #[must_use]
+    pub fn dot_peak(&self, rounds: usize, pool: &Pool) -> u64 {
+        pool.run(pool.threads(), &|_| {
+            std::hint::black_box((self.dot_rounds)(rounds));
+        });
+        (pool.threads() * rounds * 12 * LANES * 4 * 2) as u64
+    }
+
+    /// Reads every byte once, shared out over the threads: what a memory-bound step can reach.
+    pub fn read_through(&self, bytes: &[u8], pool: &Pool) {
+        let len = bytes.len().div_ceil(pool.threads() * ITEMS_PER_THREAD).max(1);
+        pool.run(bytes.len().div_ceil(len), &|item| {
+            let part = &bytes[item * len..bytes.len().min((item + 1) * len)];
+            std::hint::black_box((self.read_through)(part));
         });
     }
 

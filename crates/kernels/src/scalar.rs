@@ -121,6 +121,22 @@ pub(crate) fn group_float(
     }
 }
 
+/// As on the other paths: `rounds` times twelve dot products of sixty-four bytes.
+pub(crate) fn dot_rounds(rounds: usize) -> u8 {
+    let mut sum = 0i32;
+    for round in 0..rounds * 12 * 16 {
+        let x = std::hint::black_box(1);
+        let code = i32::from(round.to_le_bytes()[0]);
+        sum = sum.wrapping_add(code * x + (code + 1) * x + (code + 2) * x + (code + 3) * x);
+    }
+    sum.to_le_bytes()[0]
+}
+
+/// Reads every byte once and returns something that depends on all of them.
+pub(crate) fn read_through(bytes: &[u8]) -> u8 {
+    bytes.iter().fold(0, |a, b| a | b)
+}
+
 /// Sum of sixteen lanes by a fixed tree: lane l with l + 8, then 4, 2, 1.
 pub(crate) fn tree_sum(lanes: &[f32; LANES]) -> f32 {
     let mut lanes = *lanes;

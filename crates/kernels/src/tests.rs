@@ -138,9 +138,14 @@ fn every_path_gives_the_bits_of_the_definition() {
     let pools = [Pool::new(1), Pool::new(2), Pool::new(3)];
     for format in Format::ALL {
         let unit = format.row_multiple();
-        for (rows, columns, inputs) in
-            [(1, unit, 1), (16, 2 * unit, 2), (33, 3 * unit, 5), (40, 256, 8), (70, 512, 19)]
-        {
+        for (rows, columns, inputs) in [
+            (1, unit, 1),
+            (16, 2 * unit, 2),
+            (33, 3 * unit, 5),
+            (40, 256, 8),
+            (70, 512, 19),
+            (20, 256, 47),
+        ] {
             let columns = columns.next_multiple_of(unit);
             let source = RandomRows { format, seed: rows as u64 };
             let packed = PackedMatrix::pack(format, (rows, columns), &source, &pools[0]).unwrap();

@@ -143,15 +143,16 @@ impl Model {
         self.pool.threads()
     }
 
-    /// Bytes of the re-laid weights.
+    /// Every re-laid matrix by the part it plays, layer by layer, the output last.
+    pub fn matrices(&self) -> impl Iterator<Item = (&'static str, &PackedMatrix)> {
+        let layers = self.layers.iter().flat_map(parts);
+        layers.chain(std::iter::once(("output", &self.output)))
+    }
+
+    /// The threads that compute.
     #[must_use]
-    pub fn weight_bytes(&self) -> usize {
-        let layer = |l: &LayerWeights| {
-            let LayerWeights { query, key, value, output, gate, up, down, .. } = l;
-            let parts = [query, key, value, output, gate, up, down];
-            parts.iter().map(|linear| linear.weight.bytes()).sum::<usize>()
-        };
-        self.layers.iter().map(layer).sum::<usize>() + self.output.bytes()
+    pub fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     /// The cache that this model needs for `sequences_max` sequences.
@@ -165,6 +166,20 @@ impl Model {
             sequences_max,
         }
     }
+}
+
+/// The matrices of one layer by the part they play.
+fn parts(layer: &LayerWeights) -> [(&'static str, &PackedMatrix); 7] {
+    let LayerWeights { query, key, value, output, gate, up, down, .. } = layer;
+    [
+        ("query", &query.weight),
+        ("key", &key.weight),
+        ("value", &value.weight),
+        ("attention output", &output.weight),
+        ("gate", &gate.weight),
+        ("up", &up.weight),
+        ("down", &down.weight),
+    ]
 }
 
 /// Checks the config against itself and against the embedding.

@@ -1,12 +1,192 @@
-//! `causeway bench kernels`: each operation against the machine's own limits.
+//! `causeway bench kernels`: each operation of a model against the machine's own limits.
 
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
+use causeway_kernels::{Kernels, PackedMatrix, Pool, QuantisedRows};
+use serde::Serialize;
+use serde_json::json;
+
+use super::Spread;
+use crate::clock::Clock;
 use crate::failure::{Failure, Outcome};
+use crate::loaded::{Loaded, ModelFlags, cpu_name};
 
 /// Arguments of `causeway bench kernels`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    #[command(flatten)]
+    model: ModelFlags,
+    /// Rows of activations that each product meets.
+    #[arg(short, long, value_delimiter = ',', default_value = "1,8,512", value_name = "N,N,…")]
+    rows: Vec<usize>,
+    /// Runs counted of each figure, after one that is not.
+    #[arg(long, default_value_t = 5)]
+    repeats: usize,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Bytes read for the bandwidth; far beyond every cache.
+const READ_BYTES: usize = 512 << 20;
+/// Rounds of dot products for the peak: some tens of milliseconds.
+const DOT_ROUNDS: usize = 8_000_000;
+/// Most rows of activations.
+const ROWS_MAX: usize = 8_192;
+
+/// What the machine gives, measured in the same run.
+#[derive(Debug, Serialize)]
+struct Limits {
+    read_gb_per_s: f64,
+    int8_gop_per_s: f64,
+}
+
+/// All products of one kind in a pass: their sum over the layers.
+#[derive(Debug, Serialize)]
+struct Row {
+    part: &'static str,
+    format: String,
+    rows: usize,
+    matrices: usize,
+    us: f64,
+    bytes: usize,
+    operations: u64,
+    read_share: f64,
+    int8_share: f64,
+}
+
+/// Matrices that play the same part and have the same type.
+type Parts<'a> = BTreeMap<(&'static str, String), Vec<&'a PackedMatrix>>;
 
 /// Runs the command.
-pub(crate) fn run(_args: &Args) -> Outcome {
-    Err(Failure::caller(anyhow::anyhow!("not yet")))
+pub(crate) fn run(args: &Args) -> Outcome {
+    if args.repeats == 0 || args.rows.iter().any(|rows| !(1..=ROWS_MAX).contains(rows)) {
+        return Err(Failure::caller(anyhow::anyhow!(
+            "--repeats is at least 1, --rows lie between 1 and {ROWS_MAX}"
+        )));
+    }
+    let loaded = Loaded::open(&args.model)?;
+    let (kernels, pool) = (loaded.model.kernels(), loaded.model.pool());
+    let bench = Bench { kernels, pool, clock: Clock::start(), repeats: args.repeats };
+    let limits = bench.limits();
+    let mut parts: Parts<'_> = BTreeMap::new();
+    for (part, matrix) in loaded.model.matrices() {
+        parts.entry((part, format!("{:?}", matrix.format()))).or_default().push(matrix);
+    }
+    let mut table = Vec::new();
+    for &rows in &args.rows {
+        for ((part, format), matrices) in &parts {
+            table.push(bench.products((part, format), matrices, rows, &limits)?);
+        }
+    }
+    let conditions = json!({
+        "model": args.model.model,
+        "cpu": cpu_name(),
+        "isa": kernels.isa().name(),
+        "threads": pool.threads(),
+        "engine": env!("CARGO_PKG_VERSION"),
+        "repeats": args.repeats,
+    });
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let line = json!({ "limits": limits, "products": table, "conditions": conditions });
+        writeln!(out, "{line}")?;
+        return Ok(());
+    }
+    let Limits { read_gb_per_s, int8_gop_per_s } = limits;
+    writeln!(out, "{conditions}")?;
+    writeln!(out, "limits: read {read_gb_per_s:.1} GB/s, int8 {int8_gop_per_s:.0} Gop/s")?;
+    writeln!(
+        out,
+        "{:<18}{:<6}{:>6}{:>10}{:>12}{:>9}{:>9}{:>8}{:>8}",
+        "part", "type", "rows", "matrices", "us", "MB", "Mop", "read", "int8"
+    )?;
+    for row in &table {
+        #[expect(clippy::cast_precision_loss, reason = "shown with one digit after the point")]
+        let (mb, mop) = (row.bytes as f64 / 1e6, row.operations as f64 / 1e6);
+        writeln!(
+            out,
+            "{:<18}{:<6}{:>6}{:>10}{:>12.1}{mb:>9.1}{mop:>9.1}{:>7.0}%{:>7.0}%",
+            row.part,
+            row.format,
+            row.rows,
+            row.matrices,
+            row.us,
+            row.read_share * 100.0,
+            row.int8_share * 100.0,
+        )?;
+    }
+    Ok(())
+}
+
+struct Bench<'a> {
+    kernels: &'a Kernels,
+    pool: &'a Pool,
+    clock: Clock,
+    repeats: usize,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts and times are far below 2^53")]
+impl Bench<'_> {
+    /// Median nanoseconds of `work`, after one run that is not counted.
+    fn median_ns(&self, mut work: impl FnMut()) -> f64 {
+        work();
+        let mut time = || {
+            let start = self.clock.now_ns();
+            work();
+            (self.clock.now_ns() - start).max(1) as f64
+        };
+        Spread::of((0..self.repeats).map(|_| time()).collect()).median
+    }
+
+    fn limits(&self) -> Limits {
+        let memory = vec![1u8; READ_BYTES];
+        let read_ns = self.median_ns(|| self.kernels.read_through(&memory, self.pool));
+        let mut operations = 0;
+        let dot_ns = self.median_ns(|| operations = self.kernels.dot_peak(DOT_ROUNDS, self.pool));
+        Limits {
+            read_gb_per_s: READ_BYTES as f64 / read_ns,
+            int8_gop_per_s: operations as f64 / dot_ns,
+        }
+    }
+
+    /// All matrices of one part against `rows` rows of activations, one after the other.
+    fn products(
+        &self,
+        (part, format): (&'static str, &str),
+        matrices: &[&PackedMatrix],
+        rows: usize,
+        limits: &Limits,
+    ) -> Result<Row, Failure> {
+        let columns = matrices[0].columns();
+        let x: Vec<f32> = (0..rows * columns).map(|i| ((i * 37 % 101) as f32) - 50.0).collect();
+        let mut codes = QuantisedRows::default();
+        self.kernels.quantise(&x, columns, &mut codes, self.pool).map_err(Failure::world)?;
+        let mut out = vec![0.0; rows * matrices[0].rows()];
+        let ns = self.median_ns(|| {
+            for matrix in matrices {
+                let products = &mut [(*matrix, out.as_mut_slice())];
+                if matrix.format().is_quantised() {
+                    self.kernels.matmul(products, &codes, self.pool);
+                } else {
+                    self.kernels.matmul_float(products, &x, self.pool);
+                }
+            }
+        });
+        let bytes: usize = matrices.iter().map(|matrix| matrix.bytes()).sum();
+        let weights: usize = matrices.iter().map(|m| m.rows() * m.columns()).sum();
+        let operations = (2 * weights * rows) as u64;
+        Ok(Row {
+            part,
+            format: format.to_owned(),
+            rows,
+            matrices: matrices.len(),
+            us: ns / 1e3,
+            bytes,
+            operations,
+            read_share: bytes as f64 / ns / limits.read_gb_per_s,
+            int8_share: operations as f64 / ns / limits.int8_gop_per_s,
+        })
+    }
 }
