@@ -215,7 +215,12 @@ fn product(
             let count = LANES.min(width - from);
             let group = (first + from) / LANES;
             group_product(matrices[output], group, &mut |row, lanes| {
-                tile.row(row)[from..from + count].copy_from_slice(&lanes[..count]);
+                let to = &mut tile.row(row)[from..from + count];
+                match to.first_chunk_mut() {
+                    // A whole group is one store, not a call to copy memory.
+                    Some(whole) => *whole = *lanes,
+                    None => to.copy_from_slice(&lanes[..count]),
+                }
             });
         }
     });
