@@ -6,7 +6,7 @@ use minijinja::value::{Kwargs, Rest, Value};
 use minijinja::{Environment, Error, ErrorKind, Output, State};
 
 use super::civil_time::CivilTime;
-use super::python::{self, JsonLayout, TooDeep};
+use super::python::{self, JsonLayout, Unprintable};
 
 /// What a template said with `raise_exception`.
 #[derive(Debug)]
@@ -20,9 +20,12 @@ impl fmt::Display for Raised {
 
 impl std::error::Error for Raised {}
 
-impl From<TooDeep> for Error {
-    fn from(_: TooDeep) -> Self {
-        Self::new(ErrorKind::InvalidOperation, "a value is nested too deeply to be printed")
+impl From<Unprintable> for Error {
+    fn from(reason: Unprintable) -> Self {
+        invalid(match reason {
+            Unprintable::Deep => "a value is nested too deeply to be printed",
+            Unprintable::Long => "a value is too long to be printed: more than 16 MiB",
+        })
     }
 }
 

@@ -13,9 +13,18 @@ static UNPRINTABLE: LazyLock<Regex> =
 /// Deepest nesting that is printed; `json.dumps` gives up near a thousand.
 const DEPTH_MAX: usize = 200;
 
-/// A value nested deeper than `DEPTH_MAX`.
+/// Most bytes that printing fills: a list that holds one list twice, and so on, doubles its text
+/// with every level.
+const TEXT_BYTES_MAX: usize = 16 << 20;
+
+/// Why a value is not printed.
 #[derive(Debug)]
-pub(super) struct TooDeep;
+pub(super) enum Unprintable {
+    /// Nested deeper than `DEPTH_MAX`.
+    Deep,
+    /// Longer than `TEXT_BYTES_MAX`.
+    Long,
+}
 
 /// How `tojson` lays its text out.
 #[derive(Debug, Clone)]
@@ -53,7 +62,7 @@ pub(super) fn with_entry(map: &Value, key: &str, value: Value) -> Value {
 }
 
 /// Python's `str`: a string as it is, everything else as `repr`; an undefined value is empty.
-pub(super) fn push_str(value: &Value, text: &mut String) -> Result<(), TooDeep> {
+pub(super) fn push_str(value: &Value, text: &mut String) -> Result<(), Unprintable> {
     match value.as_str() {
         Some(string) => text.push_str(string),
         None if value.is_undefined() => {}
@@ -62,8 +71,9 @@ pub(super) fn push_str(value: &Value, text: &mut String) -> Result<(), TooDeep> 
     Ok(())
 }
 
-fn push_repr(value: &Value, text: &mut String, depth: usize) -> Result<(), TooDeep> {
-    let depth = depth.checked_sub(1).ok_or(TooDeep)?;
+fn push_repr(value: &Value, text: &mut String, depth: usize) -> Result<(), Unprintable> {
+    let depth = depth.checked_sub(1).ok_or(Unprintable::Deep)?;
+    check_length(text)?;
     match value.kind() {
         ValueKind::None => text.push_str("None"),
         ValueKind::Bool => text.push_str(if value.is_true() { "True" } else { "False" }),
@@ -92,6 +102,10 @@ fn push_repr(value: &Value, text: &mut String, depth: usize) -> Result<(), TooDe
         }
     }
     Ok(())
+}
+
+fn check_length(text: &str) -> Result<(), Unprintable> {
+    if text.len() > TEXT_BYTES_MAX { Err(Unprintable::Long) } else { Ok(()) }
 }
 
 /// A number as Python's `repr` has it; `odd` spells infinity, minus infinity and not-a-number.
@@ -161,10 +175,11 @@ pub(super) fn push_json(
     layout: &JsonLayout,
     level: usize,
     text: &mut String,
-) -> Result<(), TooDeep> {
+) -> Result<(), Unprintable> {
     if level >= DEPTH_MAX {
-        return Err(TooDeep);
+        return Err(Unprintable::Deep);
     }
+    check_length(text)?;
     match value.kind() {
         ValueKind::Bool => text.push_str(if value.is_true() { "true" } else { "false" }),
         ValueKind::Number => push_number(value, text, ["Infinity", "-Infinity", "NaN"]),
@@ -197,8 +212,8 @@ fn push_items<T>(
     layout: &JsonLayout,
     level: usize,
     text: &mut String,
-    push: impl Fn(&T, &mut String) -> Result<(), TooDeep>,
-) -> Result<(), TooDeep> {
+    push: impl Fn(&T, &mut String) -> Result<(), Unprintable>,
+) -> Result<(), Unprintable> {
     text.push(brackets[0]);
     let line = |level: usize, text: &mut String| {
         if let Some(indent) = &layout.indent {

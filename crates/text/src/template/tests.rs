@@ -133,6 +133,10 @@ fn a_template_without_end_is_ended() {
         "{% for a in range(9999) %}{% for b in range(9999) %}{{ b }}{% endfor %}{% endfor %}",
         "{% set ns = namespace(s='xxxxxxxx') %}\
          {% for a in range(60) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
+        "{% set ns = namespace(s=[1]) %}\
+         {% for a in range(40) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s }}",
+        "{% set ns = namespace(s=[1]) %}\
+         {% for a in range(40) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s | tojson }}",
     ] {
         let template = Template::with_fuel(body, 1_000_000).unwrap();
         let refusal = template.render(&chat, &Names::new()).unwrap_err().to_string();
