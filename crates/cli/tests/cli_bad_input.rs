@@ -419,3 +419,22 @@ fn a_home_that_is_a_file_keeps_no_hash_and_hinders_no_run() {
     pull.env("CAUSEWAY_HOME", folder.join("home"));
     check_ran(&support::ran(pull, ""), 1, "", "a pull into a file");
 }
+
+#[test]
+fn weights_that_give_no_distribution_are_named() {
+    let tiny = std::path::PathBuf::from(tiny());
+    let mut weights = std::fs::read(tiny.join("model.safetensors")).unwrap();
+    let end = weights.len();
+    // The last numbers of the file are the weight of a norm, or of the output.
+    weights[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
+    let config = std::fs::read(tiny.join("config.json")).unwrap();
+    let folder = Folder::with(&[("config.json", &config), ("model.safetensors", &weights)]);
+    let model = folder.path().display().to_string();
+    let check = |args: &[&str], want: &str| {
+        let ran = causeway(&[args, &["-m", &model, "--ids", "1,2,3"]].concat());
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.stderr.contains(want), "{ran:?}");
+    };
+    check(&["logits", "--json"], "at position 0 is NaN");
+    check(&["run", "--tokens-max", "3"], "at step 0 is not a number");
+}

@@ -36,6 +36,8 @@ pub enum VocabularyError {
 /// A chat template that cannot be read, or that refuses what it is given.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
+    #[error("no thread can be started to render the chat template")]
+    Thread { source: std::io::Error },
     /// The template's own refusal, in its own words.
     #[error("{message}")]
     Raised { message: String },
@@ -99,7 +101,10 @@ impl TemplateError {
     /// Whether other messages would be accepted: a broken template is the model's fault.
     #[must_use]
     pub fn is_callers_mistake(&self) -> bool {
-        !matches!(self, Self::Syntax { .. } | Self::Length { .. } | Self::Size { .. })
+        !matches!(
+            self,
+            Self::Thread { .. } | Self::Syntax { .. } | Self::Length { .. } | Self::Size { .. }
+        )
     }
 }
 

@@ -27,7 +27,9 @@ pub const TAG_WORDS_MAX: usize = 2000;
 /// Most `elif` tags of a template, for the same reason: 1,800 in a row fill such a stack.
 pub const BRANCHES_MAX: usize = 500;
 /// Steps of one rendering, in minijinja's fuel; a turn of a chat takes about a hundred.
-const FUEL: u64 = 50_000_000;
+const FUEL: u64 = 2_000_000;
+/// Stack of a rendering: what so many steps can nest must also be dropped again.
+const STACK_BYTES: usize = 256 << 20;
 const NAME: &str = "chat_template";
 /// Length, in characters, of the mark behind a message that is to be continued.
 const TAG_CHARS: usize = 26;
@@ -178,8 +180,18 @@ impl Template {
         let given = chat.variables.iter();
         variables.extend(given.map(|(name, value)| (name.as_str(), value.clone())));
         let template = self.environment.get_template(NAME).expect("added when it was parsed");
-        template.render(Value::from_pairs(variables)).map_err(raised)
+        on_deep_stack(|| template.render(Value::from_pairs(variables)).map_err(raised))?
     }
+}
+
+/// Runs `work` on a thread whose stack holds whatever a template can nest.
+fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, TemplateError> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let thread = thread.spawn_scoped(scope, work);
+        let thread = thread.map_err(|source| TemplateError::Thread { source })?;
+        thread.join().map_err(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// Blocks alone on a line leave no line behind, as transformers sets Jinja up.

@@ -88,6 +88,13 @@ pub(super) fn each_row(
         let logits = model.forward(&[span], &mut cache, &mut work).map_err(model_failure)?;
         cache.retire(request, end);
         for (position, row) in (first_position..).zip(logits.rows()) {
+            if let Some(id) = row.iter().position(|logit| !logit.is_finite()) {
+                let logit = row[id];
+                return Err(Failure::world(anyhow::anyhow!(
+                    "the logit of token {id} at position {position} is {logit}: \
+                     the weights give no distribution"
+                )));
+            }
             each(position, row)?;
         }
     }

@@ -145,6 +145,19 @@ fn a_template_without_end_is_ended() {
 }
 
 #[test]
+fn a_value_nested_deep_is_dropped_without_harm() {
+    let chat = Chat::from_json(EMPTY).unwrap();
+    for tail in ["ok", "{{ ns.x == ns.x }}"] {
+        let body = format!(
+            "{{% set ns = namespace(x=[]) %}}{{% for j in range(10) %}}\
+             {{% for i in range(99999) %}}{{% set ns.x = [ns.x] %}}{{% endfor %}}{{% endfor %}}{tail}"
+        );
+        // Ends with its text or for want of steps; what it built is dropped either way.
+        let _ = Template::new(&body).unwrap().render(&chat, &Names::new());
+    }
+}
+
+#[test]
 fn a_chain_too_long_for_the_stack_is_refused() {
     let chain =
         |open: &str, link: &str, close: &str| format!("{open}{}{close}", link.repeat(40_000));
