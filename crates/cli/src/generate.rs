@@ -17,6 +17,8 @@ use crate::failure::Failure;
 pub(crate) trait Watcher {
     /// One step ran; `piece` is the token's own bytes.
     fn step(&mut self, output: &StepOutput, piece: &[u8]) -> Result<(), Failure>;
+    /// A pass computed a part of the prompt that was too long for one.
+    fn prefilled(&mut self, _computed: usize, _known: usize) {}
     /// Text that is part of the answer.
     fn text(&mut self, text: &str) -> Result<(), Failure>;
 }
@@ -124,6 +126,7 @@ pub(crate) fn generate(
         reader,
         stop_strings,
         answer: String::new(),
+        is_chunked: false,
         is_unread: false,
         prefill_passes: 0,
     };
@@ -161,6 +164,8 @@ struct Run<'t> {
     reader: Option<Reader<'t>>,
     stop_strings: Vec<String>,
     answer: String,
+    /// The prompt was too long for one pass.
+    is_chunked: bool,
     /// Whoever read the answer went away.
     is_unread: bool,
     /// Passes up to the one that gave the first token.
@@ -178,10 +183,18 @@ impl Run<'_> {
         let outputs = engine.step(&mut || clock.now_ns());
         self.prefill_passes += u64::from(self.builder.step_count() == 0);
         let output = match outputs.into_iter().next() {
-            None => return Ok(None),
+            None => {
+                let (computed, known) = engine.progress(self.id).unwrap_or_default();
+                watcher.prefilled(computed, known);
+                self.is_chunked = true;
+                return Ok(None);
+            }
             Some(Output::Ended { stop, .. }) => return Ok(Some(stop)),
             Some(Output::Step(output)) => output,
         };
+        if std::mem::take(&mut self.is_chunked) {
+            watcher.prefilled(usize::MAX, usize::MAX);
+        }
         let Some(reader) = &mut self.reader else {
             self.builder.push(&output, []).map_err(Failure::world)?;
             watcher.step(&output, &[])?;

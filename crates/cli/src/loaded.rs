@@ -119,13 +119,16 @@ impl Loaded {
         self.text.as_ref().map_or_else(Vec::new, |text| text.tokenizer.end_tokens().to_vec())
     }
 
-    /// SHA-256 of the weights: of the file, or of the names and hashes of a folder's files.
+    /// SHA-256 of the weights: of the file; of a folder, over a line `hash name` for each file
+    /// that reaches the logits: the config, the index where there are shards, the weights.
     pub(crate) fn sha256(&self) -> Result<Sha256, Failure> {
-        let Some(folder) = self.file.folder() else { return file_sha256(&self.path) };
+        if self.file.folder().is_none() {
+            return file_sha256(&self.path);
+        }
         let mut lines = String::new();
-        for name in folder_files(folder)? {
-            let hash = file_sha256(&folder.join(&name))?;
-            lines.push_str(&format!("{hash} {name}\n"));
+        for path in self.file.files() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            lines.push_str(&format!("{} {name}\n", file_sha256(&path)?));
         }
         Ok(Sha256::of(lines.as_bytes()))
     }
@@ -186,19 +189,6 @@ pub(crate) fn model_failure(error: ModelError) -> Failure {
 fn file_sha256(path: &Path) -> Result<Sha256, Failure> {
     let hash = model_path::sha256_of(path)?;
     Sha256::from_hex(&hash.to_string()).map_err(Failure::world)
-}
-
-/// The files of a folder that reach the logits, by name.
-fn folder_files(folder: &Path) -> Result<Vec<String>, Failure> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name == "config.json" || name.ends_with(".safetensors") {
-            names.push(name);
-        }
-    }
-    names.sort();
-    Ok(names)
 }
 
 /// The CPU by its model name, as the system tells it.

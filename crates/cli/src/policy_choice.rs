@@ -30,14 +30,13 @@ impl PolicyChoice {
             Some(path) => read(path)?,
             None => PolicyFile::default(),
         };
-        let before = (file.shape.clone(), file.choose.clone());
+        let fixes_a_seed = file.choose.seed.is_some();
         self.flags.apply(&mut file)?;
-        let asks_for_a_draw = (&file.shape, &file.choose) != (&before.0, &before.1);
-        if self.policy.is_none() && !asks_for_a_draw {
+        if self.policy.is_none() && !self.flags.ask_for_a_draw() {
             file.choose.method = Method::Greedy;
         }
         file.check().map_err(Failure::caller)?;
-        let seed = if before.1.seed.is_none() { file.choose.seed.take() } else { None };
+        let seed = if !fixes_a_seed { file.choose.seed.take() } else { None };
         Ok((file, seed))
     }
 }

@@ -173,6 +173,26 @@ struct Order(Vec<Stage>);
 struct Biases(Vec<(TokenId, f64)>);
 
 impl PolicyFlags {
+    /// Whether a flag was given that means nothing without a draw, even with its default value.
+    pub(crate) fn ask_for_a_draw(&self) -> bool {
+        let ShapeFlags {
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            typical_p,
+            top_n_sigma,
+            epsilon_cutoff,
+            eta_cutoff,
+        } = &self.shape;
+        let numbers =
+            [temperature, top_p, min_p, typical_p, top_n_sigma, epsilon_cutoff, eta_cutoff];
+        numbers.into_iter().any(Option::is_some)
+            || top_k.is_some()
+            || self.run.method.is_some()
+            || self.run.seed.is_some()
+    }
+
     /// Puts every flag given in place of its field, and checks the whole.
     pub(crate) fn apply(&self, file: &mut PolicyFile) -> Result<(), Failure> {
         let Self { like, order, prompt, constraints, shape, run } = self;

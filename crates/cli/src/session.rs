@@ -30,6 +30,15 @@ pub(crate) fn compile(file: &PolicyFile, loaded: &Loaded) -> Result<Policy, Fail
             )));
         }
     }
+    if let Some(pinned) = &file.model.name {
+        let same_path = || crate::model_path::resolve(pinned).ok().as_ref() == Some(&loaded.path);
+        if *pinned != loaded.name && !same_path() {
+            return Err(Failure::caller(anyhow::anyhow!(
+                "the policy is for model `{pinned}`, not for `{}`",
+                loaded.name
+            )));
+        }
+    }
     if let Some(pinned) = &file.model.tokenizer_sha256 {
         let found = loaded.tokenizer_sha256().map(|hash| hash.to_string());
         if found.as_ref() != Some(pinned) {

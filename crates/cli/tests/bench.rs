@@ -1,5 +1,4 @@
 //! `causeway bench` on a tiny model: the form of its figures, and what it refuses.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 

@@ -317,3 +317,63 @@ fn the_default_is_greedy_and_a_shape_flag_draws() {
     scalar.env("CAUSEWAY_ISA", "scalar");
     assert_eq!(object(&ran(scalar, ""))["tokens"], greedy);
 }
+
+#[test]
+fn a_sampling_flag_draws_even_with_its_default() {
+    let base = ["run", "-m", &tiny(), "--ids", "7,8", "--tokens-max", "2", "--ignore-eos"];
+    let seed_is_told = |more: &[&str]| {
+        let Ran { code, stderr, .. } = causeway(&[&base[..], more].concat());
+        assert_eq!(code, 0, "{stderr}");
+        stderr.contains(", seed ")
+    };
+    for flags in
+        [["--temperature", "1"], ["--top-p", "1"], ["--top-k", "0"], ["--method", "sample"]]
+    {
+        assert!(seed_is_told(&flags), "{flags:?} draws, and tells its seed");
+    }
+    assert!(!seed_is_told(&[]), "a greedy run draws nothing");
+}
+
+#[test]
+fn a_policy_for_another_model_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.toml");
+    let run = |name: &str| {
+        fs::write(&path, format!("schema = 1\n[model]\nname = {name:?}\n")).unwrap();
+        let policy = path.display().to_string();
+        causeway(&["run", "-m", &tiny(), "--ids", "1", "--tokens-max", "1", "--policy", &policy])
+    };
+    let ran = run("gemma3:270m");
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("the policy is for model `gemma3:270m`"), "{ran:?}");
+    assert_eq!(run(&tiny()).code, 0);
+}
+
+#[test]
+fn a_folders_hash_is_of_the_files_that_reach_the_logits() {
+    let tiny = std::path::PathBuf::from(tiny());
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["config.json", "model.safetensors"] {
+        fs::copy(tiny.join(name), folder.path().join(name)).unwrap();
+    }
+    let model = folder.path().display().to_string();
+    let hash = || {
+        let args = ["run", "-m", &model, "--ids", "1", "--tokens-max", "1"];
+        recorded(folder.path(), "r.json", &args).1["start"]["model"]["sha256"].clone()
+    };
+    let first = hash();
+    fs::write(folder.path().join("unrelated.safetensors"), "x").unwrap();
+    assert_eq!(hash(), first, "a file that nothing reads");
+    // The same weights as the one shard of an index: another way to the tensors is told apart.
+    let weights = folder.path().join("model.safetensors");
+    fs::rename(&weights, folder.path().join("part.safetensors")).unwrap();
+    let header = fs::read(tiny.join("model.safetensors")).unwrap();
+    let len = usize::try_from(u64::from_le_bytes(header[..8].try_into().unwrap())).unwrap();
+    let header: Value = serde_json::from_slice(&header[8..8 + len]).unwrap();
+    let names = header.as_object().unwrap().keys().filter(|name| *name != "__metadata__");
+    let map: serde_json::Map<_, _> =
+        names.map(|name| (name.clone(), "part.safetensors".into())).collect();
+    let index = serde_json::json!({ "metadata": {}, "weight_map": map });
+    fs::write(folder.path().join("model.safetensors.index.json"), index.to_string()).unwrap();
+    assert_ne!(hash(), first, "the index is part of the hash");
+}

@@ -80,6 +80,12 @@ impl Engine {
         self.runs.len()
     }
 
+    /// Tokens of a request that are computed, and those that are known.
+    #[must_use]
+    pub fn progress(&self, request: RequestId) -> Option<(usize, usize)> {
+        self.scheduler.progress(request)
+    }
+
     /// KV blocks held, over all groups of layers.
     #[must_use]
     pub fn held_blocks(&self) -> usize {

@@ -20,8 +20,6 @@ pub enum ConfigError {
     HeadGroups { n_heads: usize, n_kv_heads: usize },
     #[error("head size {head_dim} is odd, RoPE turns pairs")]
     OddHead { head_dim: usize },
-    #[error("a context of {asked} positions was asked for, the model has {context_len}")]
-    Context { asked: usize, context_len: usize },
     #[error(transparent)]
     Metadata(#[from] WeightsError),
 }
@@ -31,6 +29,8 @@ pub enum ConfigError {
 pub enum ModelError {
     #[error("the model's config cannot be used")]
     Config(#[from] ConfigError),
+    #[error("a context of {asked} positions was asked for, the limits are 1 and {context_len}")]
+    Context { asked: usize, context_len: usize },
     #[error("tensor `{name}` is missing")]
     MissingTensor { name: String },
     #[error("tensor `{name}` has shape {found:?}, the config says {wanted:?}")]
@@ -55,9 +55,6 @@ impl ModelError {
     /// Whether the caller can mend it: a request, not a file.
     #[must_use]
     pub fn is_callers_mistake(&self) -> bool {
-        matches!(
-            self,
-            Self::Token { .. } | Self::Position { .. } | Self::Config(ConfigError::Context { .. })
-        )
+        matches!(self, Self::Token { .. } | Self::Position { .. } | Self::Context { .. })
     }
 }

@@ -86,7 +86,7 @@ impl Model {
         let context_len = settings.context_len.unwrap_or(config.shape.context_len);
         if context_len == 0 || context_len > config.shape.context_len {
             let model = config.shape.context_len;
-            return Err(ConfigError::Context { asked: context_len, context_len: model }.into());
+            return Err(ModelError::Context { asked: context_len, context_len: model });
         }
         file.will_need();
         let mut loader =

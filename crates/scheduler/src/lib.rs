@@ -95,6 +95,13 @@ impl Scheduler {
         self.running.len() < before
     }
 
+    /// Tokens of a request that are computed (or planned), and those that are known.
+    #[must_use]
+    pub fn progress(&self, id: RequestId) -> Option<(usize, usize)> {
+        let entry = self.running.iter().find(|entry| entry.id == id)?;
+        Some((entry.computed, entry.tokens))
+    }
+
     /// Requests that run.
     #[must_use]
     pub fn running_count(&self) -> usize {

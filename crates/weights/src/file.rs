@@ -103,6 +103,22 @@ impl ModelFile {
         self.folder.as_deref()
     }
 
+    /// Every file that the tensors and the config come from: the GGUF file, or of a folder its
+    /// `config.json`, its index where it has shards, and the weight files, in their order.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        if let Some(folder) = &self.folder {
+            files.push(folder.join("config.json"));
+            let single = folder.join("model.safetensors");
+            if !self.shards.iter().any(|shard| shard.path == single) {
+                files.push(folder.join("model.safetensors.index.json"));
+            }
+        }
+        files.extend(self.shards.iter().map(|shard| shard.path.clone()));
+        files
+    }
+
     /// Every tensor, in the files' order.
     pub fn tensors(&self) -> impl ExactSizeIterator<Item = &TensorEntry> {
         self.tensors.iter()

@@ -57,7 +57,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
             writeln!(out)?;
         } else {
             let best = best(row, TOP_SHOWN);
-            let shown: Vec<String> = best.iter().map(|(id, l)| format!("{id} {l:.4}")).collect();
+            let mut shown: Vec<String> =
+                best.iter().map(|(id, l)| format!("{id} {l:.4}")).collect();
+            if !args.at.is_empty() {
+                shown.push("at".to_owned());
+                let at = |&id: &u32| format!("{id} {:.4}", row[id as usize]);
+                shown.extend(args.at.iter().map(at));
+            }
             writeln!(out, "{position:>6}  {}", shown.join("  "))?;
         }
         Ok(())

@@ -150,6 +150,18 @@ impl Watcher for Stream {
         Ok(())
     }
 
+    fn prefilled(&mut self, computed: usize, known: usize) {
+        if !io::stderr().is_terminal() {
+            return;
+        }
+        if computed < known {
+            eprint!("\rreading the prompt: {computed} of {known} tokens");
+        } else {
+            // The answer takes the line over.
+            eprint!("\r{:60}\r", "");
+        }
+    }
+
     fn text(&mut self, text: &str) -> Result<(), Failure> {
         if self.quiet {
             return Ok(());
@@ -247,8 +259,14 @@ pub(super) fn account_line(record: &Record) -> String {
         .tpot_ns
         .filter(|&ns| ns > 0)
         .map_or_else(|| "-".to_owned(), |ns| format!("{:.1} tok/s", 1e9 / ns as f64));
+    // What was drawn can be drawn again.
+    let seed = if record.start.policy.greedy {
+        String::new()
+    } else {
+        format!(", seed {}", record.start.request.effective.seed)
+    };
     format!(
-        "{} prompt + {} tokens, {} prefill + {} decode passes, first token {ttft}, {speed}, {}",
+        "{} prompt + {} tokens, {} prefill + {} decode passes, first token {ttft}, {speed}, {}{seed}",
         tokens.prompt,
         tokens.prefix,
         passes.prefill,
