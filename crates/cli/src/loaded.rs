@@ -37,6 +37,11 @@ pub(crate) struct ModelFlags {
 const CHUNK_MAX: usize = 65_536;
 
 impl ModelFlags {
+    /// The flags of a command that computes no sequence: the rest as by default.
+    pub(crate) fn of(model: String, threads: Option<usize>) -> Self {
+        Self { model, context: None, threads, kv_type: "f16".to_owned(), chunk: 512 }
+    }
+
     fn kv_type(&self) -> KvType {
         if self.kv_type == "f32" { KvType::F32 } else { KvType::F16 }
     }

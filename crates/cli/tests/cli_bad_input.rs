@@ -154,7 +154,10 @@ fn sizes_have_limits() {
         (&["--threads", "100000"], "--threads is 100000, the limits are 1 and 256"),
         (&["--chunk", "0"], "--chunk is 0, the limits are 1 and 65536"),
         (&["--context", "0"], "a context of 0 positions was asked for, the limits are 1 and 256"),
-        (&["--context", "257"], "a context of 257 positions was asked for, the limits are 1 and 256"),
+        (
+            &["--context", "257"],
+            "a context of 257 positions was asked for, the limits are 1 and 256",
+        ),
         (&["--kv-type", "q8_0"], "'q8_0' for '--kv-type <TYPE>' [possible values: f16, f32]"),
         (&["--nonsense"], "unexpected argument '--nonsense' found"),
     ] {

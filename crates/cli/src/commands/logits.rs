@@ -7,6 +7,7 @@ use causeway_model::{Model, Span, Workspace};
 use causeway_request::{RequestId, TokenId};
 use serde_json::{Value, json};
 
+use super::run::show_progress;
 use crate::failure::{Failure, Outcome};
 use crate::loaded::{Loaded, ModelFlags, model_failure};
 
@@ -86,13 +87,20 @@ pub(super) fn each_row(
     }
     let (request, mut work) = (RequestId(0), Workspace::default());
     let mut cache = Cache::new(&model.kv_shape(1, chunk));
+    let known = tokens.len();
     for (index, tokens) in tokens.chunks(chunk).enumerate() {
         let first_position = index * chunk;
         let end = first_position + tokens.len();
+        if known > chunk {
+            show_progress("computing", first_position, known);
+        }
         cache.reserve(request, end).map_err(Failure::world)?;
         let span = Span { request, first_position, tokens, logits_wanted: tokens.len() };
         let logits = model.forward(&[span], &mut cache, &mut work).map_err(model_failure)?;
         cache.retire(request, end);
+        if known > chunk && end == known {
+            show_progress("computing", known, known);
+        }
         for (position, row) in (first_position..).zip(logits.rows()) {
             if let Some(id) = row.iter().position(|logit| !logit.is_finite()) {
                 let logit = row[id];

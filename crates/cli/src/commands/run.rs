@@ -151,15 +151,7 @@ impl Watcher for Stream {
     }
 
     fn prefilled(&mut self, computed: usize, known: usize) {
-        if !io::stderr().is_terminal() {
-            return;
-        }
-        if computed < known {
-            eprint!("\rreading the prompt: {computed} of {known} tokens");
-        } else {
-            // The answer takes the line over.
-            eprint!("\r{:60}\r", "");
-        }
+        show_progress("reading the prompt", computed, known);
     }
 
     fn text(&mut self, text: &str) -> Result<(), Failure> {
@@ -170,6 +162,18 @@ impl Watcher for Stream {
         out.write_all(text.as_bytes())?;
         out.flush()?;
         Ok(())
+    }
+}
+
+/// Says on a terminal how far a long sequence is computed; clears the line at its end.
+pub(super) fn show_progress(what: &str, computed: usize, known: usize) {
+    if !io::stderr().is_terminal() {
+        return;
+    }
+    if computed < known {
+        eprint!("\r{what}: {computed} of {known} tokens");
+    } else {
+        eprint!("\r{:60}\r", "");
     }
 }
 

@@ -15,13 +15,17 @@ use crate::loaded::{Loaded, ModelFlags, cpu_name};
 /// Arguments of `causeway bench kernels`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    model: ModelFlags,
+    /// Model name, .gguf file or Hugging Face folder; a known name is fetched when it is missing.
+    #[arg(short, long, default_value = causeway_models::DEFAULT_MODEL)]
+    model: String,
+    /// Threads that compute [default: the CPUs this process may use].
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
     /// Rows of activations that each product meets.
-    #[arg(short, long, value_delimiter = ',', default_value = "1,8,512", value_name = "N,N,…")]
+    #[arg(long, value_delimiter = ',', default_value = "1,8,512", value_name = "N,N,…")]
     rows: Vec<usize>,
     /// Runs counted of each figure, after one that is not.
-    #[arg(long, default_value_t = 5)]
+    #[arg(short, long, default_value_t = 5)]
     repeats: usize,
     /// One JSON object.
     #[arg(long)]
@@ -66,7 +70,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
             "--repeats is at least 1, --rows lie between 1 and {ROWS_MAX}"
         )));
     }
-    let loaded = Loaded::open(&args.model)?;
+    let flags = ModelFlags::of(args.model.clone(), args.threads);
+    let loaded = Loaded::open(&flags)?;
     let (kernels, pool) = (loaded.model.kernels(), loaded.model.pool());
     let bench = Bench { kernels, pool, clock: Clock::start(), repeats: args.repeats };
     let limits = bench.limits();
@@ -81,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     }
     let conditions = json!({
-        "model": args.model.model,
+        "model": args.model,
         "cpu": cpu_name(),
         "isa": kernels.isa().name(),
         "threads": pool.threads(),
