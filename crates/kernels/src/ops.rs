@@ -37,11 +37,13 @@ impl Kernels {
             for row in first..rows.min(first + TILE_ROWS) {
                 let (tile, size) = tile_of(row, rows);
                 let start = (tile - first) * blocks + (row - tile);
-                let values = x[row * columns..(row + 1) * columns].chunks(BLOCK);
-                for (values, to) in values.zip(tiles[start..].iter_mut().step_by(size)) {
-                    let mut padded = [0.0f32; BLOCK];
-                    padded[..values.len()].copy_from_slice(values);
-                    match (self.quantise_block)(&padded, &mut to.codes) {
+                let (whole, tail) = x[row * columns..(row + 1) * columns].as_chunks::<BLOCK>();
+                let mut padded = [0.0f32; BLOCK];
+                padded[..tail.len()].copy_from_slice(tail);
+                let last = if tail.is_empty() { &[][..] } else { std::slice::from_ref(&padded) };
+                let to = tiles[start..].iter_mut().step_by(size);
+                for (values, to) in whole.iter().chain(last).zip(to) {
+                    match (self.quantise_block)(values, &mut to.codes) {
                         Some(scale) => to.finish(scale),
                         None => _ = fault.fetch_min(row, Ordering::Relaxed),
                     }
@@ -217,11 +219,18 @@ fn product(
             group_product(matrices[output], group, &mut |row, lanes| {
                 let to = &mut tile.row(row)[from..from + count];
                 match to.first_chunk_mut() {
-                    // A whole group is one store, not a call to copy memory.
                     Some(whole) => *whole = *lanes,
-                    None => to.copy_from_slice(&lanes[..count]),
+                    None => store_part(to, lanes),
                 }
             });
         }
     });
+}
+
+/// Stores the outputs of a last group that has fewer than sixteen rows. Kept apart, so that a
+/// whole group stays one store and does not become a call that copies any length.
+#[cold]
+#[inline(never)]
+fn store_part(to: &mut [f32], lanes: &[f32; LANES]) {
+    to.copy_from_slice(&lanes[..to.len()]);
 }
