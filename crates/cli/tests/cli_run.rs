@@ -358,7 +358,7 @@ fn a_folders_hash_is_of_the_files_that_reach_the_logits() {
     }
     let model = folder.path().display().to_string();
     let hash = || {
-        let args = ["run", "-m", &model, "--ids", "1", "--tokens-max", "1"];
+        let args = ["-m", &model, "--ids", "1", "--tokens-max", "1"];
         recorded(folder.path(), "r.json", &args).1["start"]["model"]["sha256"].clone()
     };
     let first = hash();

@@ -55,7 +55,8 @@ macro_rules! lane_attention {
             let mut started = [false; $tile];
             let first = queries.visible.iter().map(|v| v.0).min().unwrap_or(0);
             let end = queries.visible.iter().map(|v| v.1).max().unwrap_or(0);
-            let mut weights = [[0.0f32; $tile]; SEGMENT];
+            // Scores, then weights, of each query; what a segment does not reach is never read.
+            let mut scores = [[0.0f32; SEGMENT]; $tile];
             for segment in first / SEGMENT..end.div_ceil(SEGMENT) {
                 let start = segment * SEGMENT;
                 let mut ranges = [(0, 0); $tile];
@@ -64,7 +65,6 @@ macro_rules! lane_attention {
                     *range = (low, end.clamp(low, start + SEGMENT));
                 }
                 let ranges = &ranges[..count];
-                let mut scores = [[0.0f32; SEGMENT]; $tile];
                 scores_of::<HALF>(&turned, slab, (start, ranges), &mut scores);
                 let mut factors = [(0.0f32, 0.0f32); $tile];
                 for q in 0..count {
@@ -73,9 +73,6 @@ macro_rules! lane_attention {
                         continue;
                     }
                     let part = exponentials(&mut scores[q], low - start, high - start);
-                    for (weight, score) in weights.iter_mut().zip(&scores[q]) {
-                        weight[q] = *score;
-                    }
                     if started[q] {
                         let max = crate::math::max(state[q].max, part.max);
                         let keep = one_exp(state[q].max - max);
@@ -88,7 +85,7 @@ macro_rules! lane_attention {
                     }
                 }
                 let task = (start, ranges);
-                values::<HALF>(slab, task, (&weights, &factors, &started), out);
+                values::<HALF>(slab, task, (&scores, &factors, &started), out);
                 for q in 0..count {
                     started[q] |= ranges[q].0 < ranges[q].1;
                 }
@@ -142,7 +139,6 @@ macro_rules! lane_attention {
         /// Turns scores `low..high` of a segment into `e^(score - max)`, in place; what lies
         /// beside them in their tiles becomes 0.
         #[target_feature(enable = $features)]
-        #[inline]
         fn exponentials(scores: &mut [f32; SEGMENT], low: usize, high: usize) -> Running {
             let tiles = low / TILE * TILE..high.next_multiple_of(TILE);
             let tiles = scores[tiles.clone()].as_chunks_mut::<16>().0;
@@ -181,7 +177,7 @@ macro_rules! lane_attention {
             slab: &KvSlab<'_>,
             (start, ranges): (usize, &[(usize, usize)]),
             (weights, factors, started): (
-                &[[f32; $tile]; SEGMENT],
+                &[[f32; SEGMENT]; $tile],
                 &[(f32, f32); $tile],
                 &[bool; $tile],
             ),
@@ -197,7 +193,7 @@ macro_rules! lane_attention {
                     for position in from..to {
                         let values = slab.values_of(position / TILE);
                         let v = kv_load::<HALF>(values, position % TILE * dim + d);
-                        *sum = f_fma(v, f_splat(weights[position - start][q]), *sum);
+                        *sum = f_fma(v, f_splat(weights[q][position - start]), *sum);
                     }
                 };
                 for (q, &(from, to)) in ranges.iter().enumerate() {
@@ -207,11 +203,11 @@ macro_rules! lane_attention {
                 while position < high {
                     let values = slab.values_of(position / TILE);
                     let end = high.min((position / TILE + 1) * TILE);
-                    let weights = &weights[position - start..end - start];
-                    for (lane, weights) in (position % TILE..).zip(weights) {
-                        let v = kv_load::<HALF>(values, lane * dim + d);
-                        for (sum, &weight) in sums.iter_mut().zip(weights) {
-                            *sum = f_fma(v, f_splat(weight), *sum);
+                    for at in position - start..end - start {
+                        let v = kv_load::<HALF>(values, at % TILE * dim + d);
+                        for (sum, weights) in sums.iter_mut().zip(weights) {
+                            // A segment's length is a power of two: the index needs no check.
+                            *sum = f_fma(v, f_splat(weights[at % SEGMENT]), *sum);
                         }
                     }
                     position = end;

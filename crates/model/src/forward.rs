@@ -144,7 +144,7 @@ impl Model {
         let outputs = &mut [(&layer.output, &mut work.added)];
         self.linear_rows(&work.attended, &mut work.quantised, outputs)?;
         self.norm(&mut work.added, &layer.post_attention_norm);
-        add(&mut work.x, &work.added);
+        self.add_rows(&mut work.x, &work.added);
         Ok(())
     }
 
@@ -217,7 +217,7 @@ impl Model {
         let outputs = &mut [(&layer.down, &mut work.added)];
         self.linear_rows(&work.gate, &mut work.quantised, outputs)?;
         self.norm(&mut work.added, &layer.post_ffn_norm);
-        add(&mut work.x, &work.added);
+        self.add_rows(&mut work.x, &work.added);
         Ok(())
     }
 
@@ -264,6 +264,12 @@ impl Model {
             row.iter_mut().zip(codes).zip(rest).for_each(|((out, a), b)| *out = a + b);
         }
         Ok(values)
+    }
+
+    /// `x += y`, rows shared out over the threads.
+    fn add_rows(&self, x: &mut [f32], y: &[f32]) {
+        let hidden_dim = self.config.shape.hidden_dim;
+        self.each_row(x, hidden_dim, &|row, x| add(x, &y[row * hidden_dim..][..hidden_dim]));
     }
 
     /// Calls `work` with every row of `x`, rows shared out over the threads.
