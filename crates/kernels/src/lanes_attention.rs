@@ -33,40 +33,45 @@ macro_rules! lane_attention {
                     queries: &queries.queries[tile * $tile..][..count],
                     visible: &queries.visible[tile * $tile..][..count],
                 };
-                match slab.kind {
-                    KvType::F16 => attend_tile::<true>(tile, slab, out),
-                    KvType::F32 => attend_tile::<false>(tile, slab, out),
+                // Few queries, as when one position of a small group is decoded, take few lanes.
+                match (slab.kind, count) {
+                    (KvType::F16, 1 | 2) => attend_tile::<true, 2>(tile, slab, out),
+                    (KvType::F16, 3 | 4) => attend_tile::<true, 4>(tile, slab, out),
+                    (KvType::F16, _) => attend_tile::<true, $tile>(tile, slab, out),
+                    (KvType::F32, 1 | 2) => attend_tile::<false, 2>(tile, slab, out),
+                    (KvType::F32, 3 | 4) => attend_tile::<false, 4>(tile, slab, out),
+                    (KvType::F32, _) => attend_tile::<false, $tile>(tile, slab, out),
                 }
             }
         }
 
         #[target_feature(enable = $features)]
-        fn attend_tile<const HALF: bool>(
+        fn attend_tile<const HALF: bool, const T: usize>(
             queries: HeadQueries<'_>,
             slab: &KvSlab<'_>,
             out: &mut [f32],
         ) {
             let count = queries.queries.len();
-            let mut turned = vec![[0.0f32; $tile]; queries.queries[0].len()];
+            let mut turned = vec![[0.0f32; T]; queries.queries[0].len()];
             for (q, query) in queries.queries.iter().enumerate() {
                 turned.iter_mut().zip(*query).for_each(|(lane, &x)| lane[q] = x);
             }
-            let mut state = [Running { max: 0.0, sum: 0.0 }; $tile];
-            let mut started = [false; $tile];
+            let mut state = [Running { max: 0.0, sum: 0.0 }; T];
+            let mut started = [false; T];
             let first = queries.visible.iter().map(|v| v.0).min().unwrap_or(0);
             let end = queries.visible.iter().map(|v| v.1).max().unwrap_or(0);
             // Scores, then weights, of each query; what a segment does not reach is never read.
-            let mut scores = [[0.0f32; SEGMENT]; $tile];
+            let mut scores = [[0.0f32; SEGMENT]; T];
             for segment in first / SEGMENT..end.div_ceil(SEGMENT) {
                 let start = segment * SEGMENT;
-                let mut ranges = [(0, 0); $tile];
+                let mut ranges = [(0, 0); T];
                 for (range, &(first, end)) in ranges.iter_mut().zip(queries.visible) {
                     let low = first.clamp(start, start + SEGMENT);
                     *range = (low, end.clamp(low, start + SEGMENT));
                 }
                 let ranges = &ranges[..count];
-                scores_of::<HALF>(&turned, slab, (start, ranges), &mut scores);
-                let mut factors = [(0.0f32, 0.0f32); $tile];
+                scores_of::<HALF, T>(&turned, slab, (start, ranges), &mut scores);
+                let mut factors = [(0.0f32, 0.0f32); T];
                 for q in 0..count {
                     let (low, high) = ranges[q];
                     if low == high {
@@ -85,7 +90,7 @@ macro_rules! lane_attention {
                     }
                 }
                 let task = (start, ranges);
-                values::<HALF>(slab, task, (&scores, &factors, &started), out);
+                values::<HALF, T>(slab, task, (&scores, &factors, &started), out);
                 for q in 0..count {
                     started[q] |= ranges[q].0 < ranges[q].1;
                 }
@@ -111,18 +116,18 @@ macro_rules! lane_attention {
         /// Scores of every query against the tiles that any of them sees in this segment.
         #[target_feature(enable = $features)]
         #[inline]
-        fn scores_of<const HALF: bool>(
-            queries: &[[f32; $tile]],
+        fn scores_of<const HALF: bool, const T: usize>(
+            queries: &[[f32; T]],
             slab: &KvSlab<'_>,
             (start, ranges): (usize, &[(usize, usize)]),
-            scores: &mut [[f32; SEGMENT]; $tile],
+            scores: &mut [[f32; SEGMENT]; T],
         ) {
             let seen = || ranges.iter().filter(|r| r.0 < r.1);
             let Some(low) = seen().map(|r| r.0).min() else { return };
             let high = seen().map(|r| r.1).max().unwrap_or(low);
             for tile in low / TILE..high.div_ceil(TILE) {
                 let keys = slab.keys_of(tile);
-                let mut sums = [f_splat(0.0); $tile];
+                let mut sums = [f_splat(0.0); T];
                 for (d, query) in queries.iter().enumerate() {
                     let key = kv_load::<HALF>(keys, d * TILE);
                     for (sum, &x) in sums.iter_mut().zip(query) {
@@ -173,14 +178,10 @@ macro_rules! lane_attention {
         /// Weighted values of this segment, merged into `out`.
         #[target_feature(enable = $features)]
         #[inline]
-        fn values<const HALF: bool>(
+        fn values<const HALF: bool, const T: usize>(
             slab: &KvSlab<'_>,
             (start, ranges): (usize, &[(usize, usize)]),
-            (weights, factors, started): (
-                &[[f32; SEGMENT]; $tile],
-                &[(f32, f32); $tile],
-                &[bool; $tile],
-            ),
+            (weights, factors, started): (&[[f32; SEGMENT]; T], &[(f32, f32); T], &[bool; T]),
             out: &mut [f32],
         ) {
             let dim = slab.padded_dim;
@@ -188,7 +189,7 @@ macro_rules! lane_attention {
             let low = ranges.iter().map(|r| r.0).max().unwrap_or(0);
             let high = ranges.iter().map(|r| r.1).min().unwrap_or(0).max(low);
             for d in (0..dim).step_by(16) {
-                let mut sums = [f_splat(0.0); $tile];
+                let mut sums = [f_splat(0.0); T];
                 let one = |sum: &mut F, q: usize, from: usize, to: usize| {
                     for position in from..to {
                         let values = slab.values_of(position / TILE);
