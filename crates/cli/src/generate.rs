@@ -19,6 +19,8 @@ pub(crate) trait Watcher {
     fn step(&mut self, output: &StepOutput, piece: &[u8]) -> Result<(), Failure>;
     /// A pass computed a part of the prompt that was too long for one.
     fn prefilled(&mut self, _computed: usize, _known: usize) {}
+    /// The whole of a prompt that was too long for one pass is computed.
+    fn prefill_ended(&mut self) {}
     /// Text that is part of the answer.
     fn text(&mut self, text: &str) -> Result<(), Failure>;
 }
@@ -193,7 +195,7 @@ impl Run<'_> {
             Some(Output::Step(output)) => output,
         };
         if std::mem::take(&mut self.is_chunked) {
-            watcher.prefilled(usize::MAX, usize::MAX);
+            watcher.prefill_ended();
         }
         let Some(reader) = &mut self.reader else {
             self.builder.push(&output, []).map_err(Failure::world)?;

@@ -7,7 +7,7 @@ use causeway_model::{Model, Span, Workspace};
 use causeway_request::{RequestId, TokenId};
 use serde_json::{Value, json};
 
-use super::run::show_progress;
+use super::run::{clear_progress, show_progress};
 use crate::failure::{Failure, Outcome};
 use crate::loaded::{Loaded, ModelFlags, model_failure};
 
@@ -99,7 +99,7 @@ pub(super) fn each_row(
         let logits = model.forward(&[span], &mut cache, &mut work).map_err(model_failure)?;
         cache.retire(request, end);
         if known > chunk && end == known {
-            show_progress("computing", known, known);
+            clear_progress();
         }
         for (position, row) in (first_position..).zip(logits.rows()) {
             if let Some(id) = row.iter().position(|logit| !logit.is_finite()) {

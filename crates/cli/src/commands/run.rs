@@ -154,6 +154,10 @@ impl Watcher for Stream {
         show_progress("reading the prompt", computed, known);
     }
 
+    fn prefill_ended(&mut self) {
+        clear_progress();
+    }
+
     fn text(&mut self, text: &str) -> Result<(), Failure> {
         if self.quiet {
             return Ok(());
@@ -165,14 +169,16 @@ impl Watcher for Stream {
     }
 }
 
-/// Says on a terminal how far a long sequence is computed; clears the line at its end.
+/// Says on a terminal how far a long sequence is computed.
 pub(super) fn show_progress(what: &str, computed: usize, known: usize) {
-    if !io::stderr().is_terminal() {
-        return;
-    }
-    if computed < known {
+    if io::stderr().is_terminal() {
         eprint!("\r{what}: {computed} of {known} tokens");
-    } else {
+    }
+}
+
+/// Clears the line of `show_progress`, so that what follows takes it over.
+pub(super) fn clear_progress() {
+    if io::stderr().is_terminal() {
         eprint!("\r{:60}\r", "");
     }
 }
