@@ -128,6 +128,7 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("minijinja-contrib", "Python's string, list and dict methods in templates"),
     ("proptest", "generated cases that shrink, in tests"),
     ("regex", "pre-tokenizer expressions in linear time"),
+    ("rusqlite", "SQLite, built in: transactions, crash recovery, queries"),
     ("serde", "structs to and from JSON and TOML"),
     ("serde_json", "JSON, with numbers read exactly"),
     ("sha2", "SHA-256 with the CPU's own instructions"),
