@@ -3,6 +3,7 @@
 //! It may not know logits, a model, sockets or a clock: the time a template prints is an argument.
 //! messages → template → guarded text → tokens; tokens → bytes → whole characters → stop strings.
 
+mod answer;
 mod byte_level;
 mod bytes;
 mod detokenizer;
@@ -24,6 +25,7 @@ mod tokenizer;
 mod toy;
 mod vocabulary;
 
+pub use answer::{Answer, AnswerPart, AnswerRules};
 pub use detokenizer::{DetokenizeOptions, Detokenizer};
 pub use error::{JsonFault, TemplateError, TextError, VocabularyError};
 pub use reasoning::{Parts, ReasoningSplitter};
