@@ -66,6 +66,11 @@ pub const ROOMS: &[Room] = &[
     },
     Room { name: "ledger", arrows: &["request", "policy"], banned: &["std::net", "async"] },
     Room {
+        name: "load",
+        arrows: &[],
+        banned: &["engine", "kernels", "logits", "tokenizer", "std::time::Instant"],
+    },
+    Room {
         name: "cli",
         arrows: &[
             "request",
@@ -79,6 +84,7 @@ pub const ROOMS: &[Room] = &[
             "policy",
             "engine",
             "ledger",
+            "load",
         ],
         banned: &["std::net", "async"],
     },

@@ -1,0 +1,1 @@
+//! Sends requests at their scheduled times and measures what comes back.
