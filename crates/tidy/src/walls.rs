@@ -142,6 +142,7 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("tempfile", "folders for tests that delete themselves"),
     ("thiserror", "typed errors without their boilerplate"),
     ("tokenizers", "tokenizer.json: normalisers, pre-tokenizers, models, post-processors"),
+    ("tokio", "an async runtime: sockets, timers and tasks without a thread for each"),
     ("toml", "policy files, with line numbers in errors"),
     ("xxhash-rust", "XXH3-128 for the digest of a step"),
     ("zip", "wheels, with each member's checksum"),
