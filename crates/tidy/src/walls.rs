@@ -127,6 +127,7 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("clap", "arguments, their help and their refusals"),
     ("clap_complete", "completion scripts for five shells"),
     ("half", "f16 and bf16 with their subnormals and rounding"),
+    ("hyper", "HTTP/1.1 on a connection, with its framing and its limits"),
     ("indicatif", "a progress bar that knows when it is not on a terminal"),
     ("libm", "exp, ln and pow with the same bits on every system"),
     ("memmap2", "the platform calls behind a read-only file mapping"),
