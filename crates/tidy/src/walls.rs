@@ -128,6 +128,7 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("clap_complete", "completion scripts for five shells"),
     ("half", "f16 and bf16 with their subnormals and rounding"),
     ("hyper", "HTTP/1.1 on a connection, with its framing and its limits"),
+    ("hyper-util", "what joins hyper to the sockets of tokio"),
     ("indicatif", "a progress bar that knows when it is not on a terminal"),
     ("libm", "exp, ln and pow with the same bits on every system"),
     ("memmap2", "the platform calls behind a read-only file mapping"),
