@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use causeway_engine::{Engine, Output};
+use causeway_engine::{Ended, Engine, Output, Submission};
 use causeway_ledger::{Measured, Record, RecordBuilder, Shown, Start};
 use causeway_policy::{OnDisconnect, Policy};
 use causeway_request::{Canceller, Request, RequestId, StepOutput, StopReason};
@@ -130,31 +130,28 @@ pub(crate) fn generate(
         answer: String::new(),
         is_chunked: false,
         is_unread: false,
-        prefill_passes: 0,
     };
-    let first_pass = engine.pass_count();
-    let queued_ns = clock.now_ns() - arrived_ns;
-    let stop = loop {
+    let Ended { stop, account, .. } = loop {
         let by = if interrupted.load(Ordering::Relaxed) {
             Some(Canceller::Client)
         } else {
             (run.is_unread && cancels).then_some(Canceller::Disconnect)
         };
-        if let Some(stop) = by.and_then(|by| engine.cancel(id, by)) {
-            break stop;
+        if let Some(ended) = by.and_then(|by| engine.cancel(id, by)) {
+            break ended;
         }
-        if let Some(stop) = run.step(engine, clock, watcher)? {
-            break stop;
+        if let Some(ended) = run.step(engine, clock, watcher)? {
+            break ended;
         }
     };
     let measured = Measured {
         scheduled_unix_ms: clock.start_unix_ms + arrived_ns / 1_000_000,
         late_ns: 0,
-        queued_ns,
+        queued_ns: account.queued_ns.unwrap_or_default(),
         ended_ns: clock.now_ns() - arrived_ns,
-        cached_tokens: 0,
-        prefill_passes: run.prefill_passes,
-        decode_passes: engine.pass_count() - first_pass - run.prefill_passes,
+        cached_tokens: u64::try_from(account.cached_tokens).unwrap_or(u64::MAX),
+        prefill_passes: account.prefill_passes,
+        decode_passes: account.decode_passes,
     };
     run.finish(stop, &measured, watcher)
 }
@@ -170,8 +167,6 @@ struct Run<'t> {
     is_chunked: bool,
     /// Whoever read the answer went away.
     is_unread: bool,
-    /// Passes up to the one that gave the first token.
-    prefill_passes: u64,
 }
 
 impl Run<'_> {
@@ -181,34 +176,44 @@ impl Run<'_> {
         engine: &mut Engine,
         clock: &Clock,
         watcher: &mut dyn Watcher,
-    ) -> Result<Option<StopReason>, Failure> {
+    ) -> Result<Option<Ended>, Failure> {
+        let (mut ended, mut stopped) = (None, None);
         let outputs = engine.step(&mut || clock.now_ns());
-        self.prefill_passes += u64::from(self.builder.step_count() == 0);
-        let output = match outputs.into_iter().next() {
-            None => {
-                let (computed, known) = engine.progress(self.id).unwrap_or_default();
-                watcher.prefilled(computed, known);
-                self.is_chunked = true;
-                return Ok(None);
+        if outputs.is_empty() {
+            let (computed, known) = engine.progress(self.id).unwrap_or_default();
+            watcher.prefilled(computed, known);
+            self.is_chunked = true;
+        }
+        for output in outputs {
+            match output {
+                Output::Step(output) => stopped = self.read(&output, watcher)?,
+                Output::Ended(end) => ended = Some(end),
             }
-            Some(Output::Ended { stop, .. }) => return Ok(Some(stop)),
-            Some(Output::Step(output)) => output,
-        };
+        }
+        let Some(stop) = stopped else { return Ok(ended) };
+        // The step that completes a stop string may be the last one for another reason too.
+        Ok(engine.end(self.id, stop.clone()).or(ended.map(|ended| Ended { stop, ..ended })))
+    }
+
+    /// One token, recorded and shown; says whether it completed a stop string.
+    fn read(
+        &mut self,
+        output: &StepOutput,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Option<StopReason>, Failure> {
         if std::mem::take(&mut self.is_chunked) {
             watcher.prefill_ended();
         }
         let Some(reader) = &mut self.reader else {
-            self.builder.push(&output, []).map_err(Failure::world)?;
-            watcher.step(&output, &[])?;
-            return Ok(output.stop);
+            self.builder.push(output, []).map_err(Failure::world)?;
+            watcher.step(output, &[])?;
+            return Ok(None);
         };
-        let Read { piece, shown, emitted } = reader.push(&output).map_err(Failure::world)?;
-        self.builder.push_shown(&output, &piece, shown).map_err(Failure::world)?;
-        watcher.step(&output, &piece)?;
+        let Read { piece, shown, emitted } = reader.push(output).map_err(Failure::world)?;
+        self.builder.push_shown(output, &piece, shown).map_err(Failure::world)?;
+        watcher.step(output, &piece)?;
         self.show(&emitted.text, watcher)?;
-        let Some(index) = emitted.stopped else { return Ok(output.stop) };
-        engine.end(self.id);
-        Ok(Some(self.stop_string(index)))
+        Ok(emitted.stopped.map(|index| self.stop_string(index)))
     }
 
     fn show(&mut self, text: &str, watcher: &mut dyn Watcher) -> Result<(), Failure> {
@@ -256,7 +261,7 @@ fn submit(
     policy: Policy,
     arrived_ns: u64,
 ) -> Result<(), Failure> {
-    engine.submit(request, policy, arrived_ns).map_err(|refusal| {
+    engine.submit(Submission::new(request, policy, arrived_ns)).map_err(|refusal| {
         if refusal.is_callers_mistake() {
             Failure::caller(refusal)
         } else {

@@ -169,7 +169,7 @@ pub(crate) fn conditions(loaded: &Loaded, chunk: usize) -> Conditions {
 
 /// An engine for one request at a time.
 pub(crate) fn engine(model: causeway_model::Model, chunk: usize) -> Engine {
-    Engine::new(model, Limits { running_max: 1, budget: chunk })
+    Engine::new(model, Limits { queue_max: 0, prefix_cache: false, ..Limits::new(1, chunk) })
 }
 
 /// A seed from the system's own randomness, which the standard library's hasher is keyed by.

@@ -1,6 +1,8 @@
 //! Which requests the engine takes, and why not the others.
 
-use causeway_request::{Request, RequestId};
+use causeway_request::RequestId;
+
+use crate::Submission;
 
 /// Why a request was not taken; nothing of it was kept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -20,26 +22,30 @@ pub enum Refusal {
     PrefillTooLong { prefilled: usize, tokens: usize },
     #[error("the policy is for a vocabulary of {policy} tokens, the model has {model}")]
     OtherVocabulary { policy: usize, model: usize },
-    #[error("the engine runs {running} requests, the limit is {running_max}")]
-    Full { running: usize, running_max: usize },
-    #[error("request {id} runs already")]
+    #[error("the queue is full: {waiting} requests wait, the limit is {queue_max}")]
+    QueueFull { waiting: usize, queue_max: usize },
+    #[error("request {id} is here already")]
     Duplicate { id: RequestId },
 }
 
 impl Refusal {
-    /// All but a full engine are.
+    /// All but a full queue are.
     #[must_use]
     pub fn is_callers_mistake(&self) -> bool {
-        !matches!(self, Self::Full { .. })
+        !matches!(self, Self::QueueFull { .. })
     }
 }
 
 /// Checks one request against the model's sizes.
 pub(crate) fn check(
-    request: &Request,
+    submission: &Submission,
     vocab_size: usize,
     context_len: usize,
 ) -> Result<(), Refusal> {
+    let Submission { request, policy, .. } = submission;
+    if policy.vocab_size() != vocab_size {
+        return Err(Refusal::OtherVocabulary { policy: policy.vocab_size(), model: vocab_size });
+    }
     let (tokens, prefilled) = (request.tokens.len(), request.prefilled);
     if tokens == 0 {
         return Err(Refusal::EmptyPrompt);

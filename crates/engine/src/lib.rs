@@ -1,14 +1,22 @@
 //! The decoding loop: plan, compute, choose, commit, emit.
 //!
 //! One thread, no I/O and no clock: time is an argument. It knows no text, no sockets, no files.
-//! `submit(request, policy)` → `step()` → one output per request that was due a token.
+//! `submit(submission)` → `step()` → one output per request that was due a token, and one per end.
 
+mod account;
 mod admission;
+mod choosing;
 mod engine;
+mod forward;
+mod room;
 mod run;
+mod submission;
 
+pub use account::{Ended, Load, Output, Pass, PassAccount};
 pub use admission::Refusal;
-pub use engine::{Engine, Limits, Output};
+pub use engine::Engine;
+pub use forward::Forward;
+pub use submission::{Limits, Submission};
 
 use causeway_request::Digest;
 

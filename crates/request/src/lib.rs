@@ -5,10 +5,12 @@
 
 mod ids;
 mod output;
+mod priority;
 mod stop;
 
 pub use ids::{Position, RequestId, TokenId};
 pub use output::{Cause, Choice, Digest, StepOutput};
+pub use priority::Priority;
 pub use stop::{Canceller, StopReason};
 
 /// One request, its prompt already tokens and its policy's budget already numbers.

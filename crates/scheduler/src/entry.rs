@@ -1,0 +1,51 @@
+//! One request as the scheduler sees it: counters and a rank.
+
+use causeway_request::{Priority, RequestId};
+
+use crate::Scheduled;
+
+/// Two counters are the state of a request: prefill is `tokens - computed` large, decode is
+/// `tokens - computed == 1`, a prefix-cache hit starts with `computed > 0`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) id: RequestId,
+    pub(crate) tokens: usize,
+    pub(crate) computed: usize,
+    /// Tokens known when the request was added.
+    pub(crate) prompt_tokens: usize,
+    pub(crate) priority: Priority,
+    /// Whether a pass that is over reached the end of the prompt.
+    pub(crate) has_prompt: bool,
+    /// Whose prompt it shares.
+    pub(crate) follows: Option<RequestId>,
+    /// Place in the order of arrival.
+    pub(crate) place: u64,
+    /// Plans made while it waited.
+    pub(crate) waited: u64,
+    /// The last plan that had a part in it, counted from 1.
+    pub(crate) last_plan: u64,
+}
+
+impl Entry {
+    /// What is left to compute before the next token can be chosen.
+    pub(crate) fn left(&self) -> usize {
+        self.tokens - self.computed
+    }
+
+    pub(crate) fn is_decode(&self) -> bool {
+        self.left() == 1
+    }
+
+    /// Lower is served first and preempted last.
+    pub(crate) fn rank(&self) -> (Priority, u64) {
+        (self.priority, self.place)
+    }
+
+    pub(crate) fn schedule(&mut self, token_count: usize, plan: u64) -> Scheduled {
+        let first_position = self.computed;
+        self.computed += token_count;
+        self.last_plan = plan;
+        let samples = self.computed == self.tokens;
+        Scheduled { id: self.id, first_position, token_count, samples }
+    }
+}
