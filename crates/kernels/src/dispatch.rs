@@ -1,12 +1,17 @@
 //! Chooses the path once, at start, and names it.
-#![expect(unsafe_code, reason = "calls functions compiled for instructions the CPU reported")]
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "calls functions compiled for instructions the CPU reported")
+)]
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::attention::{HeadQueries, KvSlab};
 use crate::format::with_layout;
-use crate::{LANES, PackedMatrix, QuantisedRows, avx2, avx512, avx512vnni, avxvnni, scalar};
+use crate::{LANES, PackedMatrix, QuantisedRows, scalar};
+#[cfg(target_arch = "x86_64")]
+use crate::{avx2, avx512, avx512vnni, avxvnni};
 
 /// An instruction set that has a path of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +50,7 @@ impl Isa {
     }
 
     /// Whether this CPU (and its operating system) has what the path needs.
+    #[cfg(target_arch = "x86_64")]
     #[must_use]
     pub fn is_present(self) -> bool {
         use std::arch::is_x86_feature_detected as has;
@@ -57,6 +63,13 @@ impl Isa {
             Self::Avx512 => avx512(),
             Self::Avx512Vnni => avx512() && has!("avx512vnni"),
         }
+    }
+
+    /// As above: other processors have the scalar path only.
+    #[cfg(not(target_arch = "x86_64"))]
+    #[must_use]
+    pub fn is_present(self) -> bool {
+        self == Self::Scalar
     }
 
     /// The fastest path this CPU has.
@@ -100,6 +113,7 @@ impl fmt::Debug for Kernels {
 }
 
 /// A table whose products come from one module and whose other functions from another.
+#[cfg(target_arch = "x86_64")]
 macro_rules! table {
     ($isa:expr, $matmul:ident, $ops:ident) => {
         Kernels {
@@ -160,10 +174,16 @@ impl Kernels {
                 dot_rounds: scalar::dot_rounds,
                 read_through: scalar::read_through,
             },
+            #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => table!(isa, avx2, avx2),
+            #[cfg(target_arch = "x86_64")]
             Isa::AvxVnni => table!(isa, avxvnni, avx2),
+            #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => table!(isa, avx512, avx512),
+            #[cfg(target_arch = "x86_64")]
             Isa::Avx512Vnni => table!(isa, avx512vnni, avx512),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => unreachable!("invariant: only the scalar path is present"),
         })
     }
 

@@ -3,17 +3,28 @@
 //! It knows nothing of what a tensor means, and does no I/O.
 //! Rows of activations are quantised once, weights lie with sixteen output rows in lanes, and
 //! every reduction has one order, stated in `docs/numerics.md`; `scalar` is its definition.
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "what only lanes read; other processors compute with `scalar`")
+)]
 
 mod activations;
 mod attention;
+#[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
 mod avx512vnni;
+#[cfg(target_arch = "x86_64")]
 mod avxvnni;
 mod dispatch;
 mod format;
+#[cfg(target_arch = "x86_64")]
 mod lanes;
+#[cfg(target_arch = "x86_64")]
 mod lanes_attention;
+#[cfg(target_arch = "x86_64")]
 mod lanes_matmul;
 mod math;
 mod ops;
