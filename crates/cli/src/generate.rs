@@ -6,9 +6,7 @@ use causeway_engine::{Ended, Engine, Output, Submission};
 use causeway_ledger::{Measured, Record, RecordBuilder, Shown, Start};
 use causeway_policy::{OnDisconnect, Policy};
 use causeway_request::{Canceller, Request, RequestId, StepOutput, StopReason};
-use causeway_text::{
-    DetokenizeOptions, Detokenizer, Emitted, ReasoningSplitter, StopMatcher, Text, TextError,
-};
+use causeway_text::{Answer, Text};
 
 use crate::clock::Clock;
 use crate::failure::Failure;
@@ -23,76 +21,6 @@ pub(crate) trait Watcher {
     fn prefill_ended(&mut self) {}
     /// Text that is part of the answer.
     fn text(&mut self, text: &str) -> Result<(), Failure>;
-}
-
-/// The text side of one answer: tokens in, what may be shown out.
-struct Reader<'t> {
-    text: &'t Text,
-    detokenizer: Detokenizer<'t>,
-    reasoning: Option<ReasoningSplitter>,
-    stops: StopMatcher,
-    min_tokens: u64,
-    tokens: u64,
-}
-
-/// What one token adds.
-struct Read {
-    piece: Vec<u8>,
-    shown: Shown,
-    emitted: Emitted,
-}
-
-impl<'t> Reader<'t> {
-    fn new(text: &'t Text, policy: &Policy, continues: bool) -> Result<Self, Failure> {
-        let options = DetokenizeOptions { show_control: false, continues };
-        let reasoning = &policy.file().reasoning;
-        let reasoning = reasoning.open.as_ref().zip(reasoning.close.as_ref());
-        Ok(Self {
-            text,
-            detokenizer: Detokenizer::new(&text.tokenizer, options),
-            reasoning: reasoning.map(|(open, close)| ReasoningSplitter::new(open, close, false)),
-            stops: StopMatcher::new(policy.stop_strings()).map_err(Failure::caller)?,
-            min_tokens: policy.min_tokens(),
-            tokens: 0,
-        })
-    }
-
-    fn push(&mut self, output: &StepOutput) -> Result<Read, TextError> {
-        let token = output.choice.token;
-        self.tokens += 1;
-        let piece = self.text.tokenizer.piece(token)?.to_vec();
-        let text = self.detokenizer.push(token)?;
-        let (visible, shown) = match &mut self.reasoning {
-            None => (text, Shown::Visible),
-            Some(splitter) => {
-                let inside = splitter.is_inside();
-                let parts = splitter.push(&text);
-                let hidden = inside || splitter.is_inside();
-                (parts.visible, if hidden { Shown::Reasoning } else { Shown::Visible })
-            }
-        };
-        let emitted = if self.tokens < self.min_tokens {
-            self.stops.push_exempt(&visible)
-        } else {
-            self.stops.push(&visible)
-        };
-        Ok(Read { piece, shown, emitted })
-    }
-
-    /// What was held back, when no more tokens come; a stop string may have been part of it.
-    fn finish(self) -> Emitted {
-        let Self { detokenizer, reasoning, mut stops, .. } = self;
-        let mut rest = detokenizer.finish();
-        if let Some(mut splitter) = reasoning {
-            let mut visible = splitter.push(&rest).visible;
-            visible.push_str(&splitter.finish().visible);
-            rest = visible;
-        }
-        let pushed = stops.push(&rest);
-        let finished = stops.finish();
-        let stopped = pushed.stopped.or(finished.stopped);
-        Emitted { text: pushed.text + &finished.text, stopped }
-    }
 }
 
 /// A request ready to run.
@@ -117,7 +45,10 @@ pub(crate) fn generate(
     let Job { start, policy, text, continues } = job;
     let id = RequestId(start.request.id);
     let request = start.request.effective.to_request(id);
-    let reader = text.map(|text| Reader::new(text, &policy, continues)).transpose()?;
+    let prompt = start.request.effective.prompt.as_deref();
+    let rules = causeway_session::answer_rules(&policy, prompt, continues);
+    let answer = text.map(|text| Answer::new(&text.tokenizer, &rules).map(|answer| (text, answer)));
+    let reader = answer.transpose().map_err(Failure::caller)?;
     let stop_strings = policy.stop_strings().to_vec();
     let cancels = policy.file().operation.on_disconnect == OnDisconnect::Cancel;
     let arrived_ns = clock.now_ns();
@@ -160,7 +91,7 @@ pub(crate) fn generate(
 struct Run<'t> {
     id: RequestId,
     builder: RecordBuilder,
-    reader: Option<Reader<'t>>,
+    reader: Option<(&'t Text, Answer<'t>)>,
     stop_strings: Vec<String>,
     answer: String,
     /// The prompt was too long for one pass.
@@ -204,16 +135,19 @@ impl Run<'_> {
         if std::mem::take(&mut self.is_chunked) {
             watcher.prefill_ended();
         }
-        let Some(reader) = &mut self.reader else {
+        let Some((text, answer)) = &mut self.reader else {
             self.builder.push(output, []).map_err(Failure::world)?;
             watcher.step(output, &[])?;
             return Ok(None);
         };
-        let Read { piece, shown, emitted } = reader.push(output).map_err(Failure::world)?;
-        self.builder.push_shown(output, &piece, shown).map_err(Failure::world)?;
-        watcher.step(output, &piece)?;
-        self.show(&emitted.text, watcher)?;
-        Ok(emitted.stopped.map(|index| self.stop_string(index)))
+        let token = output.choice.token;
+        let piece = text.tokenizer.piece(token).map_err(Failure::world)?;
+        let part = answer.push(token).map_err(Failure::world)?;
+        let shown = if part.is_reasoning { Shown::Reasoning } else { Shown::Visible };
+        self.builder.push_shown(output, piece, shown).map_err(Failure::world)?;
+        watcher.step(output, piece)?;
+        self.show(&part.visible, watcher)?;
+        Ok(part.stopped.map(|index| self.stop_string(index)))
     }
 
     fn show(&mut self, text: &str, watcher: &mut dyn Watcher) -> Result<(), Failure> {
@@ -244,9 +178,9 @@ impl Run<'_> {
         measured: &Measured,
         watcher: &mut dyn Watcher,
     ) -> Result<Record, Failure> {
-        if let Some(reader) = self.reader.take() {
+        if let Some((_, reader)) = self.reader.take() {
             let rest = reader.finish();
-            self.show(&rest.text, watcher)?;
+            self.show(&rest.visible, watcher)?;
             if let Some(index) = rest.stopped {
                 stop = self.stop_string(index);
             }

@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use causeway_models::{Entry, Hashes, Home, ModelsError, Named, Pip, Progress, Sha256};
+use causeway_models::{Entry, Hashes, Home, ModelsError, Named, Pip, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure::Failure;
@@ -41,11 +41,10 @@ pub(crate) fn pull(entry: &'static Entry, home: &Home) -> Result<PathBuf, Failur
     pulled.map_err(failure)
 }
 
-/// SHA-256 of a model file, remembered in the home by path, size, time and inode.
-pub(crate) fn sha256_of(path: &Path) -> Result<Sha256, Failure> {
+/// Hashes of model files, remembered in the home by path, size, time and inode.
+pub(crate) fn hashes() -> Hashes {
     // Without a home nothing is remembered, and a path needs none.
-    let hashes = home().map_or_else(|_| Hashes::new(""), |home| home.hashes());
-    hashes.sha256_of(path).map_err(failure)
+    home().map_or_else(|_| Hashes::new(""), |home| home.hashes())
 }
 
 /// The home that the environment names.

@@ -66,6 +66,16 @@ pub const ROOMS: &[Room] = &[
     },
     Room { name: "ledger", arrows: &["request", "policy"], banned: &["std::net", "async"] },
     Room {
+        name: "session",
+        arrows: &["request", "models", "text", "weights", "kernels", "model", "policy", "ledger"],
+        banned: &["std::net", "Instant", "SystemTime", "async"],
+    },
+    Room {
+        name: "server",
+        arrows: &["request", "text", "model", "policy", "engine", "ledger", "session"],
+        banned: &["kernels", "scheduler", "std::fs"],
+    },
+    Room {
         name: "load",
         arrows: &[],
         banned: &["engine", "kernels", "logits", "tokenizer", "std::time::Instant"],
@@ -84,6 +94,8 @@ pub const ROOMS: &[Room] = &[
             "policy",
             "engine",
             "ledger",
+            "session",
+            "server",
             "load",
         ],
         banned: &["std::net", "async"],

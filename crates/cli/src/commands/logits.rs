@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::run::{clear_progress, show_progress};
 use crate::failure::{Failure, Outcome};
-use crate::loaded::{Loaded, ModelFlags, model_failure};
+use crate::loaded::{ModelFlags, model_failure};
 
 /// Best logits printed of each position.
 const TOP: usize = 64;
@@ -37,7 +37,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Outcome {
-    let loaded = Loaded::open(&args.model)?;
+    let loaded = args.model.open()?;
     let vocab_size = loaded.model.config().shape.vocab_size;
     if let Some(id) = args.at.iter().find(|&&id| id as usize >= vocab_size) {
         return Err(Failure::caller(anyhow::anyhow!(

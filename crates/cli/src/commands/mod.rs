@@ -6,6 +6,7 @@ mod completions;
 mod detokenize;
 mod diff;
 mod inspect;
+mod load;
 mod logits;
 mod models;
 mod policy;
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     Policy(policy::Args),
     /// Measure the machine's limits and a model's share of them.
     Bench(bench::Args),
+    /// Ask a server many things at their times, and measure how it answers.
+    Load(Box<load::Args>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
 }
@@ -74,6 +77,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Models(args) => models::run(&args),
         Command::Policy(args) => policy::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Load(args) => load::run(&args),
         Command::Completions(args) => completions::run(&args),
     }
 }

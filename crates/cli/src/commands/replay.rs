@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use causeway_ledger::{Pair, Record, compare};
 use causeway_policy::PolicyFile;
 use causeway_request::StepOutput;
+use causeway_session::{Loaded, Place};
 
 use crate::clock::Clock;
 use crate::commands::diff::{print_verdict, read_record};
 use crate::commands::run::interrupts;
 use crate::failure::{Failure, Outcome};
 use crate::generate::{Job, Watcher, generate};
-use crate::loaded::{Loaded, ModelFlags};
+use crate::loaded::{ModelFlags, about};
 use crate::session;
 
 /// Arguments of `causeway replay`.
@@ -51,16 +52,17 @@ fn run_again(recorded: &Record, args: &Args) -> Result<Record, Failure> {
         kv_type: recorded.start.numerics.kv_type.clone(),
         chunk: args.chunk,
     };
-    let loaded = Loaded::open(&flags)?;
+    let loaded = flags.open()?;
+    let about = about(&loaded)?;
     let tree = serde_json::from_str(&recorded.start.policy.canonical).map_err(Failure::world)?;
     let file = PolicyFile::from_json(&tree).map_err(Failure::world)?;
-    let policy = session::compile(&file, &loaded)?;
+    let policy = session::compile(&file, &about)?;
     let mut start = recorded.start.clone();
     start.request.id = 1;
-    start.model = session::model(&loaded)?;
-    start.numerics = session::numerics(&loaded);
-    start.policy = session::policy_used(&policy);
-    start.conditions = session::conditions(&loaded, flags.chunk()?);
+    start.model = about.model.clone();
+    start.numerics = about.numerics.clone();
+    start.policy = causeway_session::policy_used(&policy);
+    start.conditions = about.conditions(&Place::alone(flags.chunk()?));
     // A run that was cut short is played as far as it came.
     let budget = recorded.to_request().tokens_max as u64;
     start.request.effective.tokens_max = start.request.effective.tokens_max.min(budget);

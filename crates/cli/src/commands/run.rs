@@ -8,15 +8,18 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use causeway_ledger::{Account, Record};
-use causeway_request::StepOutput;
+use causeway_request::{RequestId, StepOutput};
+use causeway_session as session_room;
+use causeway_session::{Given, Loaded, Place, with_template};
+use causeway_text::Chat;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
 use crate::failure::{Failure, Outcome};
 use crate::generate::{Job, Watcher, generate};
-use crate::loaded::{Loaded, ModelFlags};
+use crate::loaded::{ModelFlags, about, session_failure};
 use crate::policy_choice::PolicyChoice;
-use crate::prompting::{Given, prompt};
+use crate::prompting::prompt;
 use crate::session;
 
 /// Arguments of `causeway run`.
@@ -67,40 +70,34 @@ struct Asked {
 const PROMPT_BYTES_MAX: u64 = 64 << 20;
 
 impl Asked {
-    /// What was given; a prompt is chat where the model has a template.
-    fn given(&self, has_template: bool) -> Result<Given, Failure> {
-        if !self.ids.is_empty() {
-            return Ok(Given::Ids(self.ids.clone()));
-        }
-        if let Some(path) = &self.messages {
-            return messages(path).map(Given::Messages);
-        }
-        let text = match self.prompt.as_deref() {
-            Some(text) if text != "-" => text.to_owned(),
-            _ => from_stdin("prompt")?,
-        };
-        Ok(if self.chat || (has_template && !self.raw) {
-            Given::Chat(text)
-        } else {
-            Given::Raw(text)
-        })
-    }
-
-    /// What was given, as a record keeps it.
-    fn received(given: &Given, seed: Option<u64>) -> Value {
-        let mut received = match given {
-            Given::Messages(json) => match serde_json::from_str(json).unwrap_or_default() {
+    /// What was given, and as a record keeps it; a prompt is chat where the model has a template.
+    fn given(&self, has_template: bool, seed: Option<u64>) -> Result<(Given, Value), Failure> {
+        let (given, mut received) = if !self.ids.is_empty() {
+            (Given::Ids(self.ids.clone()), json!({ "ids": self.ids }))
+        } else if let Some(path) = &self.messages {
+            let text = messages(path)?;
+            let received = match serde_json::from_str(&text).unwrap_or_default() {
                 Value::Array(messages) => json!({ "messages": messages }),
                 object => object,
-            },
-            Given::Ids(ids) => json!({ "ids": ids }),
-            Given::Raw(text) => json!({ "prompt": text, "raw": true }),
-            Given::Chat(text) => json!({ "prompt": text, "chat": true }),
+            };
+            (Given::Messages(Chat::from_json(&text).map_err(Failure::caller)?), received)
+        } else {
+            let text = match self.prompt.as_deref() {
+                Some(text) if text != "-" => text.to_owned(),
+                _ => from_stdin("prompt")?,
+            };
+            if self.chat || (has_template && !self.raw) {
+                let received = json!({ "prompt": text, "chat": true });
+                (Given::Chat(text), received)
+            } else {
+                let received = json!({ "prompt": text, "raw": true });
+                (Given::Raw(text), received)
+            }
         };
         if let (Some(seed), Some(fields)) = (seed, received.as_object_mut()) {
             fields.insert("seed".to_owned(), json!(seed));
         }
-        received
+        Ok((given, received))
     }
 }
 
@@ -215,15 +212,21 @@ pub(super) fn answer(ask: &Ask, watcher: &mut dyn Watcher) -> Result<Record, Fai
     }
     let interrupted = interrupts()?;
     let (file, seed) = ask.policy.file()?;
-    let mut loaded = Loaded::open(&ask.model)?;
+    let loaded = ask.model.open()?;
     let has_template = loaded.text.as_ref().is_some_and(|text| text.template.is_some());
-    let given = ask.asked.given(has_template || file.prompt.template.is_some())?;
-    let policy = session::compile(&file, &loaded)?;
-    let prompt = prompt(&given, &file, &mut loaded)?;
-    let (continues, chunk) = (prompt.continues, ask.model.chunk()?);
-    let received = Asked::received(&given, seed);
-    let start = session::start(&loaded, &policy, prompt, received, seed, chunk)?;
+    let has_template = has_template || file.prompt.template.is_some();
+    let (given, received) = ask.asked.given(has_template, seed)?;
+    let about = about(&loaded)?;
+    let policy = session::compile(&file, &about)?;
     let Loaded { model, text, .. } = loaded;
+    let text = match text {
+        Some(text) => Some(with_template(text, &file).map_err(session_failure)?),
+        None => None,
+    };
+    let prompt = prompt(given, &file, &about, text.as_ref())?;
+    let (continues, chunk) = (prompt.continues, ask.model.chunk()?);
+    let asked = session_room::Asked { id: RequestId(1), received, seed, choice: 0 };
+    let start = session_room::start(&about, &policy, prompt, asked, &Place::alone(chunk));
     let mut engine = session::engine(model, chunk);
     let job = Job { start, policy, text: text.as_ref(), continues };
     let record = generate(&mut engine, job, &Clock::start(), &interrupted, watcher)?;

@@ -3,12 +3,13 @@
 use std::io::{Read as _, Write as _};
 
 use causeway_request::TokenId;
+use causeway_session::Loaded;
 use serde_json::json;
 
 use super::logits::{each_row, log_sum_exp};
 use super::tokenize::answer_lines;
 use crate::failure::{Failure, Outcome};
-use crate::loaded::{Loaded, ModelFlags};
+use crate::loaded::ModelFlags;
 
 /// Arguments of `causeway score`.
 #[derive(Debug, clap::Args)]
@@ -42,7 +43,7 @@ struct Score {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Outcome {
-    let loaded = Loaded::open(&args.model)?;
+    let loaded = args.model.open()?;
     let chunk = args.model.chunk()?.min(128);
     if args.json {
         return answer_lines(|line| {
@@ -67,11 +68,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 fn score(loaded: &Loaded, text: &str, chunk: usize) -> anyhow::Result<Score> {
-    let plain = |failure: Failure| match failure {
-        Failure::Caller(error) | Failure::World(error) => error,
-        other => anyhow::anyhow!("{other:?}"),
-    };
-    let tokenizer = &loaded.text().map_err(plain)?.tokenizer;
+    let tokenizer = &loaded.text()?.tokenizer;
     let mut tokens = tokenizer.encode(text, false, false)?;
     if tokenizer.adds_bos()
         && let Some(bos) = tokenizer.special().bos
@@ -86,7 +83,10 @@ fn score(loaded: &Loaded, text: &str, chunk: usize) -> anyhow::Result<Score> {
         }
         Ok(())
     })
-    .map_err(plain)?;
+    .map_err(|failure| match failure {
+        Failure::Caller(error) | Failure::World(error) => error,
+        other => anyhow::anyhow!("{other:?}"),
+    })?;
     let piece = |token: &TokenId| tokenizer.piece(*token).map_or(0, <[u8]>::len);
     let bytes: usize = tokens[1..].iter().map(piece).sum();
     #[expect(clippy::cast_precision_loss, reason = "texts are far below 2^53 bytes")]

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Spread;
 use crate::clock::Clock;
 use crate::failure::{Failure, Outcome};
-use crate::loaded::{Loaded, ModelFlags, cpu_name};
+use crate::loaded::ModelFlags;
 
 /// Arguments of `causeway bench kernels`.
 #[derive(Debug, clap::Args)]
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         )));
     }
     let flags = ModelFlags::of(args.model.clone(), args.threads);
-    let loaded = Loaded::open(&flags)?;
+    let loaded = flags.open()?;
     let (kernels, pool) = (loaded.model.kernels(), loaded.model.pool());
     let bench = Bench { kernels, pool, clock: Clock::start(), repeats: args.repeats };
     let limits = bench.limits();
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let conditions = json!({
         "model": args.model,
-        "cpu": cpu_name(),
+        "cpu": causeway_session::cpu_name(),
         "isa": kernels.isa().name(),
         "threads": pool.threads(),
         "engine": env!("CARGO_PKG_VERSION"),

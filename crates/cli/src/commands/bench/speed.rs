@@ -11,7 +11,7 @@ use serde_json::json;
 use super::Spread;
 use crate::clock::Clock;
 use crate::failure::{Failure, Outcome};
-use crate::loaded::{Loaded, ModelFlags, cpu_name, model_failure};
+use crate::loaded::{ModelFlags, about, model_failure};
 
 /// Arguments of `causeway bench speed`.
 #[derive(Debug, clap::Args)]
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.repeats == 0 || args.prompt == 0 || args.new == 0 || args.batches.contains(&0) {
         return Err(Failure::caller(anyhow::anyhow!("a count is 0, the least is 1")));
     }
-    let loaded = Loaded::open(&args.model)?;
+    let loaded = args.model.open()?;
     let (model, chunk) = (&loaded.model, args.model.chunk()?);
     if longest > model.context_len() {
         return Err(Failure::caller(anyhow::anyhow!(
@@ -75,10 +75,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let conditions = json!({
         "model": args.model.model,
-        "sha256": loaded.sha256()?,
+        "sha256": about(&loaded)?.model.sha256,
         "quantisation": loaded.quantisation(),
         "engine": env!("CARGO_PKG_VERSION"),
-        "cpu": cpu_name(),
+        "cpu": causeway_session::cpu_name(),
         "isa": model.kernels().isa().name(),
         "threads": model.threads(),
         "kv_type": model.settings().kv_type.name(),

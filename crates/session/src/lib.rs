@@ -1,0 +1,19 @@
+//! What a run needs before its first pass: an opened model, a policy for it, a prompt.
+//!
+//! It may not know an engine, sockets or a clock: the date a template prints is an argument.
+//! `Loaded::open` → `Loaded::about`; `prompt` → `compile` → `start`: a record's first half, whose
+//! effective request is what the engine is given.
+
+mod about;
+mod compile;
+mod error;
+mod loaded;
+mod prompt;
+mod start;
+
+pub use about::{About, cpu_name};
+pub use compile::compile;
+pub use error::{FitError, PromptError, SessionError};
+pub use loaded::{Loaded, Opening, kernels_of_environment, threads_by_default};
+pub use prompt::{Given, Prompt, message_of, prompt, with_template};
+pub use start::{Asked, Place, answer_rules, drawn_seed, policy_used, start};

@@ -1,0 +1,110 @@
+//! A model opened: its file, its weights and its text side.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use causeway_kernels::{Isa, Kernels};
+use causeway_model::{Model, Settings};
+use causeway_request::TokenId;
+use causeway_text::Text;
+use causeway_weights::ModelFile;
+
+use crate::error::{PromptError, SessionError};
+
+/// Which file is opened, under which name, and how it computes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening {
+    /// The name it was asked for by.
+    pub name: String,
+    pub path: PathBuf,
+    pub settings: Settings,
+}
+
+/// A model ready to compute, with its text side.
+#[derive(Debug)]
+pub struct Loaded {
+    pub name: String,
+    pub path: PathBuf,
+    pub file: Arc<ModelFile>,
+    pub model: Model,
+    /// `None` for a folder without a tokenizer: it takes token ids only.
+    pub text: Option<Text>,
+}
+
+impl Loaded {
+    /// Opens a model file or folder and lays its weights out for the kernels that
+    /// `$CAUSEWAY_ISA` or the CPU chooses.
+    ///
+    /// # Errors
+    /// A file that is no model, or none that this room can use.
+    pub fn open(opening: Opening) -> Result<Self, SessionError> {
+        let kernels = kernels_of_environment()?;
+        let Opening { name, path, settings } = opening;
+        let file = Arc::new(ModelFile::open(&path)?);
+        let text = open_text(&file)?;
+        let model = Model::load(Arc::clone(&file), settings, kernels).map_err(Box::new)?;
+        if let Some(text) = &text {
+            check_vocabulary(text, &model)?;
+        }
+        Ok(Self { name, path, file, model, text })
+    }
+
+    /// The text side, where it cannot be done without.
+    ///
+    /// # Errors
+    /// A model that has none.
+    pub fn text(&self) -> Result<&Text, PromptError> {
+        self.text.as_ref().ok_or_else(|| PromptError::NoTokenizer { path: self.path.clone() })
+    }
+
+    /// The tokens that end an answer by the model's own word.
+    #[must_use]
+    pub fn end_tokens(&self) -> Vec<TokenId> {
+        self.text.as_ref().map_or_else(Vec::new, |text| text.tokenizer.end_tokens().to_vec())
+    }
+
+    /// The type that holds most of the weights' bytes.
+    #[must_use]
+    pub fn quantisation(&self) -> String {
+        let mut by_type = std::collections::BTreeMap::<&str, usize>::new();
+        for entry in self.file.tensors() {
+            *by_type.entry(entry.dtype.name()).or_default() += entry.bytes;
+        }
+        let most = by_type.into_iter().max_by_key(|(_, bytes)| *bytes);
+        most.map_or_else(String::new, |(name, _)| name.to_owned())
+    }
+}
+
+/// The path that `$CAUSEWAY_ISA` or the CPU chooses.
+///
+/// # Errors
+/// A path that is not known, or that this CPU lacks.
+pub fn kernels_of_environment() -> Result<Kernels, SessionError> {
+    let Some(name) = std::env::var_os("CAUSEWAY_ISA").filter(|name| !name.is_empty()) else {
+        return Ok(Kernels::best());
+    };
+    let isa: Isa = name.to_string_lossy().parse()?;
+    Ok(Kernels::with_isa(isa)?)
+}
+
+/// As many threads as CPUs that this process may use: affinity and quota are heeded.
+#[must_use]
+pub fn threads_by_default() -> usize {
+    let most = causeway_kernels::Pool::THREADS_MAX;
+    std::thread::available_parallelism().map_or(1, usize::from).min(most)
+}
+
+/// The text side; a folder may be without.
+fn open_text(file: &ModelFile) -> Result<Option<Text>, SessionError> {
+    let is_without = |folder: &Path| !folder.join("tokenizer.json").exists();
+    if file.folder().is_some_and(is_without) {
+        return Ok(None);
+    }
+    Ok(Some(Text::open(file)?))
+}
+
+/// A tokenizer may know fewer tokens than the model has rows (padding), never more.
+fn check_vocabulary(text: &Text, model: &Model) -> Result<(), SessionError> {
+    let (tokens, rows) = (text.tokenizer.vocab_size(), model.config().shape.vocab_size);
+    if tokens <= rows { Ok(()) } else { Err(SessionError::Vocabulary { tokens, rows }) }
+}
