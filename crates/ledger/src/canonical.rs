@@ -110,7 +110,7 @@ fn exact_part(step: &Step) -> Value {
 /// Keys in ascending order of their UTF-8 bytes, no white space, only the escapes that JSON
 /// demands, whole numbers in decimal, any other number as the string `f64:` and the 16
 /// hexadecimal digits of its bits: how a library prints a fraction is no promise to build on.
-fn canonical_json(form: &impl Serialize) -> String {
+pub(crate) fn canonical_json(form: &impl Serialize) -> String {
     // Our own types have text keys only, so that a JSON tree can always be made of them.
     let tree = serde_json::to_value(form).expect("a record's parts have a JSON form");
     sort_keys(&tree)

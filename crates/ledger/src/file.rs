@@ -166,10 +166,60 @@ pub fn from_slice(bytes: &[u8]) -> Result<Stored, FormError> {
     }
     let RecordFile { _schema, id, answer_hash, start, steps, end } =
         serde_json::from_str(text).map_err(malformed)?;
-    for pair in steps.windows(2) {
+    let record = Record { start, steps, end };
+    check(&record)?;
+    Ok(Stored { record, id, answer_hash })
+}
+
+/// Refuses a record whose steps do not follow one another.
+pub(crate) fn check(record: &Record) -> Result<(), FormError> {
+    for pair in record.steps.windows(2) {
         follows(&pair[0], &pair[1]).map_err(|source| FormError::Step { source })?;
     }
-    Ok(Stored { record: Record { start, steps, end }, id, answer_hash })
+    Ok(())
+}
+
+/// Refuses a record that no file could hold, or that could not be read again.
+pub(crate) fn check_to_write(record: &Record) -> Result<(), WriteError> {
+    // Room for a step's names, numbers and punctuation, and for what stands around all parts.
+    const STEP_BYTES_MAX: usize = 640;
+    const FRAME_BYTES_MAX: usize = 1 << 10;
+    check_steps(record)?;
+    check_received(record)?;
+    let Record { start, steps, end } = record;
+    let texts =
+        |step: &Step| step.piece.0.len() + step.reasons.removed_by.as_ref().map_or(0, String::len);
+    // A byte that is escaped takes six.
+    let steps_bytes: usize = steps.iter().map(|step| STEP_BYTES_MAX + 6 * texts(step)).sum();
+    let bytes_at_most = FRAME_BYTES_MAX + line(start).len() + steps_bytes + line(end).len();
+    // Nearly every record is far below the limit; only the others are written out to be measured.
+    if bytes_at_most > RECORD_BYTES_MAX { to_json(record).map(|_| ()) } else { Ok(()) }
+}
+
+/// Refuses steps that do not follow one another, and numbers that JSON cannot hold.
+fn check_steps(record: &Record) -> Result<(), WriteError> {
+    let steps = &record.steps;
+    for pair in steps.windows(2) {
+        follows(&pair[0], &pair[1]).map_err(|source| WriteError::Step { source })?;
+    }
+    let not_finite = |step: &Step| step.not_finite().map(|found| (step.step, found));
+    match steps.iter().find_map(not_finite) {
+        Some((step, (field, value))) => {
+            let source = StepError::NotFinite { step, field, value };
+            Err(WriteError::Step { source })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses a request that would be too long to read again.
+fn check_received(record: &Record) -> Result<(), WriteError> {
+    let received_bytes = line(&record.start.request.received).len();
+    if received_bytes > RECEIVED_BYTES_MAX {
+        let limit = RECEIVED_BYTES_MAX;
+        return Err(WriteError::ReceivedTooLarge { bytes: received_bytes, limit });
+    }
+    Ok(())
 }
 
 /// The record as its file holds it: one JSON object, one line for each step.
@@ -177,20 +227,9 @@ pub fn from_slice(bytes: &[u8]) -> Result<Stored, FormError> {
 /// # Errors
 /// A number that JSON cannot hold, steps out of order, or more bytes than `read` would take.
 pub fn to_json(record: &Record) -> Result<String, WriteError> {
+    check_steps(record)?;
+    check_received(record)?;
     let Record { start, steps, end } = record;
-    for pair in steps.windows(2) {
-        follows(&pair[0], &pair[1]).map_err(|source| WriteError::Step { source })?;
-    }
-    let not_finite = |step: &Step| step.not_finite().map(|found| (step.step, found));
-    if let Some((step, (field, value))) = steps.iter().find_map(not_finite) {
-        let source = StepError::NotFinite { step, field, value };
-        return Err(WriteError::Step { source });
-    }
-    let received_bytes = line(&start.request.received).len();
-    if received_bytes > RECEIVED_BYTES_MAX {
-        let limit = RECEIVED_BYTES_MAX;
-        return Err(WriteError::ReceivedTooLarge { bytes: received_bytes, limit });
-    }
     let json = format!(
         "{{\"schema\":{SCHEMA},\n\"id\":{},\n\"answer_hash\":{},\n\"start\":{},\n\
          \"steps\":[{}\n],\n\"end\":{}}}\n",

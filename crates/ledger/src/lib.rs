@@ -2,10 +2,12 @@
 //!
 //! It may not know the engine's private state: it sees requests, step outputs and stop reasons.
 //! A run begins as `Start`, every step is pushed into a `RecordBuilder`, `finish` makes a
-//! `Record`; a record is written to a file, read back, and compared with another.
+//! `Record`; a record is written to a file or by a `Writer` into a `Store`, read back, and
+//! compared with another.
 
 mod account;
 mod builder;
+mod cache_key;
 mod canonical;
 mod compare;
 mod explain;
@@ -16,9 +18,12 @@ mod report;
 mod settings;
 mod step;
 mod stop;
+mod store;
+mod writer;
 
 pub use account::{Account, Gaps, Measured, Passes, Times, Tokens, gaps};
 pub use builder::{RecordBuilder, StepError};
+pub use cache_key::{CacheKey, CacheScope, cache_key};
 pub use compare::{Difference, DifferenceCause, Outcome, Pair, Place, Verdict, compare};
 pub use file::{
     FormError, RECORD_BYTES_MAX, ReadError, Stored, WriteError, from_slice, probe, read, to_json,
@@ -33,6 +38,8 @@ pub use report::report;
 pub use settings::Setting;
 pub use step::{Piece, Reasons, RunnerUp, Shown, Step, StepCause};
 pub use stop::{CancelledBy, Stop};
+pub use store::{Entry, Filter, Listed, ListedTimes, PackError, RowError, Store, StoreError, Tags};
+pub use writer::{CloseError, PushError, StoreOutcome, Writer, WriterLimits, Written};
 
 #[cfg(test)]
 mod tests;

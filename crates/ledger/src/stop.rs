@@ -46,6 +46,22 @@ impl Stop {
         }
     }
 
+    /// The reason's name alone, as a record writes it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Eos { .. } => "eos",
+            Self::StopToken { .. } => "stop_token",
+            Self::StopString { .. } => "stop_string",
+            Self::MaxTokens { .. } => "max_tokens",
+            Self::ContextFull { .. } => "context_full",
+            Self::SchemaComplete {} => "schema_complete",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Deadline { .. } => "deadline",
+            Self::Error { .. } => "error",
+        }
+    }
+
     /// Whether the last token ended the run and is itself no part of the answer's text.
     #[must_use]
     pub fn is_by_last_token(&self) -> bool {
