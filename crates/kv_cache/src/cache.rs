@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use causeway_request::RequestId;
 
-use crate::{BLOCK_POSITIONS, BlockId, Blocks, KvType, Layer};
+use crate::group::Group;
+use crate::{BLOCK_POSITIONS, BlockId, ChainHash, KvType, Layer};
 
 /// What one layer keeps per position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,13 +62,26 @@ impl GroupTable {
     }
 }
 
-/// Layers that share a window share tables and a pool of blocks.
-#[derive(Debug)]
-struct Group {
-    window: Option<usize>,
-    blocks_max: usize,
-    blocks: Blocks,
-    layers: Vec<usize>,
+/// What one sequence holds.
+#[derive(Debug, Clone)]
+struct Sequence {
+    /// By group.
+    tables: Vec<GroupTable>,
+    /// Whole blocks whose contents were offered to those who come later.
+    offered: usize,
+}
+
+/// Where the blocks of a cache are, over all groups of layers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BlockCounts {
+    /// Held by sequences.
+    pub held: usize,
+    /// Held by nobody, and kept for sequences that begin alike.
+    pub cached: usize,
+    /// To be handed out without loss.
+    pub free: usize,
+    /// Kept blocks given up so far because room was needed.
+    pub evictions: u64,
 }
 
 /// The KV cache of an engine.
@@ -77,7 +91,7 @@ pub struct Cache {
     /// Group of each layer.
     group_of: Vec<usize>,
     groups: Vec<Group>,
-    sequences: BTreeMap<RequestId, Vec<GroupTable>>,
+    sequences: BTreeMap<RequestId, Sequence>,
 }
 
 impl Cache {
@@ -90,12 +104,12 @@ impl Cache {
         for (index, layer) in layers.iter().enumerate() {
             let known = groups.iter().position(|g| g.window == layer.window);
             let group = known.unwrap_or_else(|| {
-                // A sequence may hold its window, the pass in flight, and two blocks' edges.
-                let held = |window: usize| (window + chunk_max).div_ceil(BLOCK_POSITIONS) + 1;
+                // A sequence may hold its window, the pass in flight, the block that a sibling
+                // may begin in, and two blocks' edges.
+                let held = |window: usize| (window + chunk_max).div_ceil(BLOCK_POSITIONS) + 2;
                 let all = positions_max.div_ceil(BLOCK_POSITIONS) + sequences_max;
                 let blocks_max = layer.window.map_or(all, |w| (held(w) * sequences_max).min(all));
-                let blocks = Blocks::new(blocks_max);
-                groups.push(Group { window: layer.window, blocks_max, blocks, layers: vec![] });
+                groups.push(Group::new(layer.window, blocks_max));
                 groups.len() - 1
             });
             groups[group].layers.push(index);
@@ -108,51 +122,204 @@ impl Cache {
     /// Gives `request` room for every position below `end`.
     ///
     /// # Errors
-    /// `CacheError`; the sequence then keeps what it had.
+    /// `CacheError`; the sequence then keeps what it had and what it got until then.
     pub fn reserve(&mut self, request: RequestId, end: usize) -> Result<(), CacheError> {
-        let count = self.groups.len();
-        let tables = self.sequences.entry(request).or_insert_with(|| vec![<_>::default(); count]);
-        for (group, table) in self.groups.iter_mut().zip(tables) {
-            let wanted = end.div_ceil(BLOCK_POSITIONS).saturating_sub(table.first_block);
-            while table.blocks.len() < wanted {
-                let none = CacheError::NoBlocks { blocks_max: group.blocks_max };
-                let block = group.blocks.allocate().ok_or(none)?;
-                table.blocks.push(block.0);
+        self.open(request);
+        (0..self.groups.len()).try_for_each(|group| self.reserve_in(group, request, end))
+    }
+
+    /// Takes room for all `tokens` known positions of a sequence in layers that keep everything,
+    /// where that leaves `spare` blocks to others; layers with a window have room for everyone.
+    ///
+    /// # Errors
+    /// `CacheError`; the sequence then keeps what it had.
+    pub fn promise(
+        &mut self,
+        request: RequestId,
+        tokens: usize,
+        spare: usize,
+    ) -> Result<(), CacheError> {
+        self.open(request);
+        let tables = &self.sequences[&request].tables;
+        for (group, table) in self.groups.iter().zip(tables).filter(|(g, _)| g.window.is_none()) {
+            let wanted = tokens.div_ceil(BLOCK_POSITIONS).saturating_sub(table.blocks.len());
+            if wanted + spare > group.available() {
+                return Err(CacheError::NoBlocks { blocks_max: group.blocks_max });
             }
-            let extent = group.blocks.extent();
-            for &layer in &group.layers {
-                let layer = &mut self.layers[layer];
-                if !layer.grow(extent) {
-                    let bytes = extent * layer.block_bytes();
-                    return Err(CacheError::OutOfMemory { bytes });
-                }
+        }
+        let everything = |&group: &usize| self.groups[group].window.is_none();
+        let groups: Vec<usize> = (0..self.groups.len()).filter(everything).collect();
+        groups.into_iter().try_for_each(|group| self.reserve_in(group, request, tokens))
+    }
+
+    fn open(&mut self, request: RequestId) {
+        let tables = vec![GroupTable::default(); self.groups.len()];
+        self.sequences.entry(request).or_insert(Sequence { tables, offered: 0 });
+    }
+
+    fn reserve_in(
+        &mut self,
+        group: usize,
+        request: RequestId,
+        end: usize,
+    ) -> Result<(), CacheError> {
+        let sequence = self.sequences.get_mut(&request);
+        let sequence = sequence.expect("invariant: a sequence is open before it gets room");
+        let (table, group) = (&mut sequence.tables[group], &mut self.groups[group]);
+        let wanted = end.div_ceil(BLOCK_POSITIONS).saturating_sub(table.first_block);
+        while table.blocks.len() < wanted {
+            let none = CacheError::NoBlocks { blocks_max: group.blocks_max };
+            let block = group.allocate().ok_or(none)?;
+            table.blocks.push(block.0);
+        }
+        let extent = group.blocks().extent();
+        for &layer in &group.layers {
+            let layer = &mut self.layers[layer];
+            if !layer.grow(extent) {
+                let bytes = extent * layer.block_bytes();
+                return Err(CacheError::OutOfMemory { bytes });
             }
         }
         Ok(())
     }
 
-    /// Gives back what no query at `next` or later can read.
+    /// Gives back what no query from the block of `next` on can read.
+    ///
+    /// Another sequence may still begin where that block begins: as far as whole blocks go, all
+    /// that it would read is held.
     pub fn retire(&mut self, request: RequestId, next: usize) {
-        let Some(tables) = self.sequences.get_mut(&request) else {
+        let Some(sequence) = self.sequences.get_mut(&request) else {
             return;
         };
-        for (group, table) in self.groups.iter_mut().zip(tables) {
-            let Some(window) = group.window else { continue };
-            let readable = (next + 1).saturating_sub(window);
-            let keep = readable / BLOCK_POSITIONS;
+        let next = next / BLOCK_POSITIONS * BLOCK_POSITIONS;
+        for (group, table) in self.groups.iter_mut().zip(&mut sequence.tables) {
+            let keep = group.first_read(next);
             let gone = keep.saturating_sub(table.first_block).min(table.blocks.len());
-            table.blocks.drain(..gone).for_each(|block| group.blocks.release(BlockId(block)));
+            table.blocks.drain(..gone).for_each(|block| group.release(BlockId(block)));
             table.first_block += gone;
         }
     }
 
     /// Forgets a sequence and gives back its blocks.
     pub fn remove(&mut self, request: RequestId) {
-        for (group, table) in
-            self.groups.iter_mut().zip(self.sequences.remove(&request).unwrap_or_default())
-        {
-            table.blocks.into_iter().for_each(|block| group.blocks.release(BlockId(block)));
+        let Some(Sequence { tables, .. }) = self.sequences.remove(&request) else { return };
+        for (group, table) in self.groups.iter_mut().zip(tables) {
+            // The last block goes first: of what is kept, the ends of chains are given up first.
+            table.blocks.into_iter().rev().for_each(|block| group.release(BlockId(block)));
         }
+    }
+
+    /// Names the whole blocks of a sequence below `computed`, so that they are kept for others
+    /// when it is gone; `chain` has a link for each.
+    ///
+    /// # Panics
+    /// If the chain is too short.
+    pub fn offer(&mut self, request: RequestId, chain: &[ChainHash], computed: usize) {
+        let Some(sequence) = self.sequences.get_mut(&request) else { return };
+        let end = computed / BLOCK_POSITIONS;
+        for (group, table) in self.groups.iter_mut().zip(&sequence.tables) {
+            let first = sequence.offered.max(table.first_block);
+            for (index, link) in chain[..end].iter().enumerate().skip(first) {
+                group.name(BlockId(table.blocks[index - table.first_block]), *link);
+            }
+        }
+        sequence.offered = sequence.offered.max(end);
+    }
+
+    /// Begins a sequence with the longest kept prefix of `chain` that leaves at least one of
+    /// `tokens` positions to compute; gives the number of positions it has.
+    ///
+    /// A prefix is found only as whole blocks, and only where every group of layers still holds
+    /// all that a query after it reads.
+    ///
+    /// # Panics
+    /// If the sequence has begun.
+    pub fn attach(&mut self, request: RequestId, chain: &[ChainHash], tokens: usize) -> usize {
+        assert!(!self.sequences.contains_key(&request), "a prefix comes first");
+        let most = chain.len().min(tokens.saturating_sub(1) / BLOCK_POSITIONS);
+        let count = self.longest_prefix(&chain[..most]);
+        if count == 0 {
+            return 0;
+        }
+        let tables = self.groups.iter_mut().map(|group| {
+            let first_block = group.first_read(count * BLOCK_POSITIONS);
+            let kept = |link| group.find(link).expect("invariant: the prefix was found");
+            let blocks: Vec<BlockId> = chain[first_block..count].iter().map(kept).collect();
+            blocks.iter().for_each(|&block| group.hold(block));
+            GroupTable { first_block, blocks: blocks.iter().map(|block| block.0).collect() }
+        });
+        let tables = tables.collect();
+        self.sequences.insert(request, Sequence { tables, offered: count });
+        count * BLOCK_POSITIONS
+    }
+
+    /// Blocks of the longest prefix that every group of layers can offer.
+    fn longest_prefix(&self, chain: &[ChainHash]) -> usize {
+        // By group: kept blocks that end with the one looked at, without a gap.
+        let mut runs = vec![0; self.groups.len()];
+        let mut longest = 0;
+        for (index, link) in chain.iter().enumerate() {
+            let count = index + 1;
+            let mut is_offered = true;
+            for (group, run) in self.groups.iter().zip(&mut runs) {
+                *run = if group.find(link).is_some() { *run + 1 } else { 0 };
+                if *run == 0 && group.window.is_none() {
+                    return longest;
+                }
+                is_offered &= count - group.first_read(count * BLOCK_POSITIONS) <= *run;
+            }
+            if is_offered {
+                longest = count;
+            }
+        }
+        longest
+    }
+
+    /// Begins sequence `target` with the whole blocks of `source` below `length`, where `source`
+    /// still holds all that a query after them reads; gives the number of positions it has.
+    ///
+    /// # Panics
+    /// If `target` has begun.
+    pub fn fork(&mut self, source: RequestId, target: RequestId, length: usize) -> usize {
+        assert!(!self.sequences.contains_key(&target), "a prefix comes first");
+        let Some(source) = self.sequences.get(&source) else { return 0 };
+        let count = length / BLOCK_POSITIONS;
+        let first = |group: &Group| group.first_read(count * BLOCK_POSITIONS);
+        let holds = |(group, table): (&Group, &GroupTable)| {
+            table.first_block <= first(group) && table.first_block + table.blocks.len() >= count
+        };
+        if count == 0 || !self.groups.iter().zip(&source.tables).all(holds) {
+            return 0;
+        }
+        let tables = self.groups.iter_mut().zip(&source.tables).map(|(group, table)| {
+            let first_block = first(group);
+            let range = first_block - table.first_block..count - table.first_block;
+            let blocks = table.blocks[range].to_vec();
+            blocks.iter().for_each(|&block| group.hold(BlockId(block)));
+            GroupTable { first_block, blocks }
+        });
+        let tables = tables.collect();
+        self.sequences.insert(target, Sequence { tables, offered: count });
+        count * BLOCK_POSITIONS
+    }
+
+    /// Whether a sequence holds anything.
+    #[must_use]
+    pub fn holds(&self, request: RequestId) -> bool {
+        self.sequences.contains_key(&request)
+    }
+
+    /// Where the blocks are.
+    #[must_use]
+    pub fn counts(&self) -> BlockCounts {
+        let mut counts = BlockCounts::default();
+        for group in &self.groups {
+            counts.held += group.blocks().held_count();
+            counts.cached += group.blocks().idle_count();
+            counts.free += group.blocks().free_count();
+            counts.evictions += group.evictions();
+        }
+        counts
     }
 
     /// Writes one position of one layer; `k` and `v` are `(n_kv_heads, head_dim)`.
@@ -166,7 +333,7 @@ impl Cache {
         position: usize,
         kv: (&[f32], &[f32]),
     ) {
-        let table = &self.sequences[&request][self.group_of[layer]];
+        let table = &self.sequences[&request].tables[self.group_of[layer]];
         let block = table.block(position);
         self.layers[layer].write(block, position % BLOCK_POSITIONS, kv.0, kv.1);
     }
@@ -177,12 +344,12 @@ impl Cache {
     /// If the sequence has no room at all.
     #[must_use]
     pub fn view(&self, request: RequestId, layer: usize) -> (&Layer, &GroupTable) {
-        (&self.layers[layer], &self.sequences[&request][self.group_of[layer]])
+        (&self.layers[layer], &self.sequences[&request].tables[self.group_of[layer]])
     }
 
     /// Blocks held, by group of layers.
     pub fn held_counts(&self) -> impl Iterator<Item = usize> {
-        self.groups.iter().map(|group| group.blocks.held_count())
+        self.groups.iter().map(|group| group.blocks().held_count())
     }
 
     /// Bytes of keys and values that one position takes in layers that keep everything.

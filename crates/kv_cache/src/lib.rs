@@ -1,15 +1,19 @@
 //! Keys and values of the positions already computed, kept in blocks.
 //!
 //! It knows no model by name and schedules nothing.
-//! `blocks` counts who holds which block, `store` holds the numbers, `Cache` joins the two.
+//! `blocks` counts who holds which block, `group` keeps what sequences leave behind, `prefix` names
+//! it, `store` holds the numbers, and `Cache` joins them.
 
 mod blocks;
 mod cache;
+mod group;
+mod prefix;
 mod store;
 
 pub use blocks::{BlockId, Blocks};
-pub use cache::{Cache, CacheError, GroupTable, KvShape, LayerShape};
+pub use cache::{BlockCounts, Cache, CacheError, GroupTable, KvShape, LayerShape};
 pub use causeway_kernels::KvType;
+pub use prefix::ChainHash;
 pub use store::Layer;
 
 /// Positions in one block.

@@ -20,14 +20,18 @@ fn the_lowest_free_block_comes_first_and_shared_blocks_stay() {
     let mut blocks = Blocks::new(3);
     let (a, b) = (blocks.allocate().unwrap(), blocks.allocate().unwrap());
     blocks.share(a);
-    blocks.release(a);
+    assert!(!blocks.release(a));
     assert_eq!((blocks.held_count(), blocks.free_count()), (2, 1));
-    blocks.release(b);
+    assert!(blocks.release(b));
+    assert_eq!((blocks.held_count(), blocks.idle_count(), blocks.free_count()), (1, 1, 1));
+    blocks.discard(b);
     assert_eq!(blocks.allocate(), Some(b));
     assert!(blocks.allocate().is_some());
     assert_eq!(blocks.allocate(), None);
-    blocks.release(a);
-    assert_eq!(blocks.allocate(), Some(a));
+    assert!(blocks.release(a));
+    assert_eq!(blocks.allocate(), None, "an idle block is not handed out");
+    blocks.share(a);
+    assert_eq!((blocks.held_count(), blocks.idle_count()), (3, 0));
 }
 
 #[test]

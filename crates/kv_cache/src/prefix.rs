@@ -1,0 +1,49 @@
+//! Names the contents of a block by all that they depend on: a chain of hashes.
+
+use causeway_request::TokenId;
+use sha2::{Digest as _, Sha256};
+
+use crate::BLOCK_POSITIONS;
+
+/// A link of the chain: SHA-256 over everything from the chain's root to the end of a block.
+///
+/// Equal links are equal contents: a hash that can be steered to collide would let one sequence
+/// read another's keys and values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChainHash(pub [u8; 32]);
+
+impl ChainHash {
+    /// The root of a chain: what keys and values depend on beside the tokens.
+    ///
+    /// `model` covers the weights and what was fixed when they were loaded, `kv_type` is the
+    /// number format's name, and a sequence without salt differs from one with an empty salt.
+    #[must_use]
+    pub fn root(model: &[u8; 32], kv_type: &str, salt: Option<&str>) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(b"causeway kv prefix 1\0");
+        hasher.update(model);
+        // Each part after its length, so that no two lists of parts read the same.
+        for part in [Some(kv_type), salt] {
+            hasher.update([u8::from(part.is_some())]);
+            let bytes = part.unwrap_or_default().as_bytes();
+            hasher.update((bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        }
+        Self(hasher.finalize().into())
+    }
+
+    /// The link after this one, for the next whole block of tokens.
+    ///
+    /// # Panics
+    /// If `tokens` is not one block.
+    #[must_use]
+    pub fn next(&self, tokens: &[TokenId]) -> Self {
+        assert_eq!(tokens.len(), BLOCK_POSITIONS, "a link covers one block");
+        let mut hasher = Sha256::new();
+        hasher.update(self.0);
+        for token in tokens {
+            hasher.update(token.0.to_le_bytes());
+        }
+        Self(hasher.finalize().into())
+    }
+}
