@@ -7,7 +7,6 @@ mod detokenize;
 mod diff;
 mod inspect;
 mod load;
-mod load;
 mod logits;
 mod models;
 mod policy;
@@ -56,8 +55,6 @@ pub(crate) enum Command {
     Bench(bench::Args),
     /// Ask a server many things at their times, and measure how it answers.
     Load(Box<load::Args>),
-    /// Ask a server many things at their times, and measure how it answers.
-    Load(Box<load::Args>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
 }
@@ -80,7 +77,6 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Models(args) => models::run(&args),
         Command::Policy(args) => policy::run(&args),
         Command::Bench(args) => bench::run(&args),
-        Command::Load(args) => load::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Completions(args) => completions::run(&args),
     }
