@@ -10,13 +10,13 @@ python3 -m venv venv
 venv/bin/pip install --quiet cmake ninja scikit-build-core setuptools
 if ! compgen -G 'llama_cpp_python-*.tar.gz' >/dev/null; then
   venv/bin/pip download --quiet --no-deps --no-build-isolation \
-    --no-binary llama-cpp-python llama-cpp-python
+    --no-binary llama-cpp-python llama-cpp-python==0.3.36
 fi
 tar xzf llama_cpp_python-*.tar.gz
 cd llama_cpp_python-*/vendor/llama.cpp
 PATH="$OLDPWD/venv/bin:$PATH"
 cmake -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DBUILD_SHARED_LIBS=OFF \
-  -DLLAMA_CURL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
-  >/dev/null
-cmake --build build --target llama-bench llama-batched-bench >/dev/null
+  -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF \
+  -DLLAMA_BUILD_SERVER=ON -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF >/dev/null
+cmake --build build --target llama-bench llama-batched-bench llama-server llama-quantize >/dev/null
 echo "$PWD/build/bin"
