@@ -2,32 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use causeway_kv_cache::Cache;
-use causeway_model::{Model, Span, Workspace};
-use causeway_request::{Canceller, Priority, RequestId, StepOutput, StopReason, TokenId};
-use causeway_scheduler::{Arrival, Plan, Scheduled, Scheduler, Sizes};
+use causeway_kv_cache::{Cache, ChainHash};
+use causeway_model::{Model, Workspace};
+use causeway_request::{Canceller, Priority, RequestId, StopReason};
+use causeway_scheduler::{Arrival, Scheduler, Sizes};
 
-use crate::choosing::{self, Chosen};
-use crate::room::KvRoom;
+use crate::room::Holds;
 use crate::run::Run;
-use crate::{Ended, Forward, Limits, Load, Output, Pass, Refusal, Submission, admission};
-
-/// A span's place in a pass, and what was chosen where a token was due; or why it failed.
-type Computed = (Scheduled, Option<Chosen>);
+use crate::{Ended, Forward, Limits, Load, Pass, Refusal, Submission, admission};
 
 /// The decoding loop around one model.
 #[derive(Debug)]
 pub struct Engine<F: Forward = Model> {
-    model: F,
-    limits: Limits,
-    context_len: usize,
-    scheduler: Scheduler,
-    cache: Cache,
-    work: Workspace,
-    runs: BTreeMap<RequestId, Run>,
-    passes: u64,
-    last_pass: Pass,
-    preemptions: u64,
+    pub(crate) model: F,
+    pub(crate) limits: Limits,
+    pub(crate) context_len: usize,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) cache: Cache,
+    pub(crate) work: Workspace,
+    pub(crate) runs: BTreeMap<RequestId, Run>,
+    pub(crate) holds: Holds,
+    /// Name of the KV type, which is part of every prefix.
+    kv_type: &'static str,
+    pub(crate) passes: u64,
+    pub(crate) last_pass: Pass,
+    /// The counters that only grow; the others are filled in when asked for.
+    pub(crate) counters: Load,
 }
 
 impl<F: Forward> Engine<F> {
@@ -47,9 +47,11 @@ impl<F: Forward> Engine<F> {
             cache: Cache::new(&shape),
             work: Workspace::default(),
             runs: BTreeMap::new(),
+            holds: Holds::new(),
+            kv_type: shape.kind.name(),
             passes: 0,
             last_pass: Pass::default(),
-            preemptions: 0,
+            counters: Load::default(),
             context_len,
             model,
             limits,
@@ -105,12 +107,15 @@ impl<F: Forward> Engine<F> {
     /// How loaded the engine is, and what its cache did so far.
     #[must_use]
     pub fn load(&self) -> Load {
+        let counts = self.cache.counts();
         Load {
             running: self.scheduler.running_count(),
             waiting: self.scheduler.waiting_count(),
-            held_blocks: self.cache.held_counts().sum(),
-            preemptions: self.preemptions,
-            ..Load::default()
+            held_blocks: counts.held,
+            cached_blocks: counts.cached,
+            free_blocks: counts.free,
+            prefix_evictions: counts.evictions,
+            ..self.counters
         }
     }
 
@@ -160,30 +165,12 @@ impl<F: Forward> Engine<F> {
                 priority: submission.priority,
                 follows: submission.shares_with,
             });
-            self.runs.insert(submission.request.id, Run::new(submission));
+            let salt = submission.cache_salt.as_deref();
+            let root = ChainHash::root(&self.limits.model_key, self.kv_type, salt);
+            let id = submission.request.id;
+            self.runs.insert(id, Run::new(submission, root, self.limits.prefix_cache));
         }
         Ok(())
-    }
-
-    /// One step: plan, compute, choose, commit. `now_ns` is asked before and after the pass.
-    ///
-    /// At most one token comes for each request.
-    pub fn step(&mut self, now_ns: &mut dyn FnMut() -> u64) -> Vec<Output> {
-        let mut outputs = Vec::new();
-        let began_ns = now_ns();
-        self.expire(began_ns, &mut outputs);
-        let plan = self.scheduler.plan(&mut KvRoom { cache: &mut self.cache });
-        self.note(&plan, began_ns);
-        let computed = self.compute(&plan);
-        let now_ns = now_ns();
-        for (scheduled, chosen) in computed {
-            self.cache.retire(scheduled.id, scheduled.first_position + scheduled.token_count);
-            if let Some(chosen) = chosen {
-                self.commit(scheduled.id, chosen, now_ns, &mut outputs);
-            }
-        }
-        self.passes += u64::from(!plan.scheduled.is_empty());
-        outputs
     }
 
     /// Ends a run from outside, for example because its text completed a stop string; `None`
@@ -193,6 +180,7 @@ impl<F: Forward> Engine<F> {
     pub fn end(&mut self, request: RequestId, stop: StopReason) -> Option<Ended> {
         let run = self.runs.remove(&request)?;
         self.scheduler.remove(request);
+        self.holds.remove(&request);
         self.cache.remove(request);
         Some(Ended { request, stop, account: run.close(self.context_len) })
     }
@@ -202,116 +190,4 @@ impl<F: Forward> Engine<F> {
         let after_step = self.runs.get(&request)?.account.steps;
         self.end(request, StopReason::Cancelled { by, after_step })
     }
-
-    /// Ends what is past its deadline or has waited too long.
-    fn expire(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
-        let wait_ns_max = self.limits.wait_ns_max;
-        let mut over = Vec::new();
-        for (&id, run) in &mut self.runs {
-            let waited_ns = now_ns.saturating_sub(run.arrived_ns);
-            let is_unscheduled = run.account.queued_ns.is_none();
-            run.account.is_wait_over = is_unscheduled && wait_ns_max.is_some_and(|m| waited_ns > m);
-            if run.account.is_wait_over || run.deadline_ns.is_some_and(|end| now_ns >= end) {
-                over.push((id, StopReason::Deadline { after_step: run.account.steps }));
-            }
-        }
-        let ended = |(id, stop)| self.end(id, stop).map(Output::Ended);
-        outputs.extend(over.into_iter().filter_map(ended));
-    }
-
-    /// Writes the plan into the accounts of those it names.
-    fn note(&mut self, plan: &Plan, now_ns: u64) {
-        for id in &plan.preempted {
-            self.preemptions += 1;
-            self.run_mut(*id).account.preemptions += 1;
-        }
-        self.last_pass = Pass { requests: plan.scheduled.len(), rows: plan.rows(), decode_rows: 0 };
-        for scheduled in &plan.scheduled {
-            let run = self.run_mut(scheduled.id);
-            let waited_ns = now_ns.saturating_sub(run.arrived_ns);
-            run.account.queued_ns.get_or_insert(waited_ns);
-            let is_decode =
-                scheduled.token_count == 1 && scheduled.first_position >= run.request.tokens.len();
-            run.account.decode_passes += u64::from(is_decode);
-            run.account.prefill_passes += u64::from(!is_decode);
-            self.last_pass.decode_rows += usize::from(is_decode);
-        }
-    }
-
-    fn run_mut(&mut self, id: RequestId) -> &mut Run {
-        self.runs.get_mut(&id).expect("invariant: a plan names requests that are here")
-    }
-
-    /// Computes the plan in one pass. Where a pass fails, each of its requests is computed
-    /// alone, so that only the one that fails ends.
-    fn compute(&mut self, plan: &Plan) -> Vec<Computed> {
-        if plan.scheduled.is_empty() {
-            return Vec::new();
-        }
-        if let Ok(computed) = self.forward(&plan.scheduled) {
-            return computed;
-        }
-        let mut computed = Vec::new();
-        for &scheduled in &plan.scheduled {
-            match self.forward(&[scheduled]) {
-                Ok(alone) => computed.extend(alone),
-                Err(error) => computed.push((scheduled, Some(Err(choosing::sentence(&*error))))),
-            }
-        }
-        computed
-    }
-
-    fn forward(&mut self, plan: &[Scheduled]) -> Result<Vec<Computed>, Box<F::Error>> {
-        let ids: Vec<RequestId> = plan.iter().filter(|s| s.samples).map(|s| s.id).collect();
-        let (model, runs) = (&self.model, &mut self.runs);
-        // The runs choose while the spans are borrowed, so the spans borrow copies.
-        let tokens: Vec<Vec<TokenId>> = plan.iter().map(|s| planned_tokens(runs, s)).collect();
-        let mut spans = Vec::with_capacity(plan.len());
-        for (scheduled, tokens) in plan.iter().zip(&tokens) {
-            let &Scheduled { id: request, first_position, token_count: _, samples } = scheduled;
-            let logits_wanted = usize::from(samples);
-            spans.push(Span { request, first_position, tokens, logits_wanted });
-        }
-        let mut chosen = Vec::new();
-        model.forward(&spans, &mut self.cache, &mut self.work, &mut |rows| {
-            chosen = choosing::choose(model, runs, &ids, rows);
-        })?;
-        let mut chosen = chosen.into_iter();
-        let computed = |s: &Scheduled| (*s, if s.samples { chosen.next() } else { None });
-        Ok(plan.iter().map(computed).collect())
-    }
-
-    /// Appends what was chosen, or ends the run that could not go on.
-    fn commit(&mut self, id: RequestId, chosen: Chosen, now_ns: u64, outputs: &mut Vec<Output>) {
-        let (context_len, pass, rows) = (self.context_len, self.passes, self.last_pass.rows);
-        let (choice, digest) = match chosen {
-            Ok(chosen) => chosen,
-            Err(message) => {
-                outputs.extend(self.end(id, StopReason::Error { message }).map(Output::Ended));
-                return;
-            }
-        };
-        let run = self.run_mut(id);
-        let step = run.step();
-        let stop = run.commit(choice.token, context_len);
-        outputs.push(Output::Step(StepOutput {
-            request: id,
-            step,
-            choice,
-            pass,
-            rows: u32::try_from(rows).unwrap_or(u32::MAX),
-            since_arrival_ns: now_ns.saturating_sub(run.arrived_ns),
-            digest,
-            stop: stop.clone(),
-        }));
-        match stop {
-            None => self.scheduler.append(id),
-            Some(stop) => outputs.extend(self.end(id, stop).map(Output::Ended)),
-        }
-    }
-}
-
-fn planned_tokens(runs: &BTreeMap<RequestId, Run>, scheduled: &Scheduled) -> Vec<TokenId> {
-    let run = runs.get(&scheduled.id).expect("invariant: a plan names requests that are here");
-    run.tokens[scheduled.first_position..][..scheduled.token_count].to_vec()
 }

@@ -10,6 +10,7 @@ mod engine;
 mod forward;
 mod room;
 mod run;
+mod step;
 mod submission;
 
 pub use account::{Ended, Load, Output, Pass, PassAccount};

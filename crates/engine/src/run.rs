@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use causeway_kv_cache::{BLOCK_POSITIONS, ChainHash};
 use causeway_policy::{ChooseError, Policy, Scratch, StepContext};
-use causeway_request::{Choice, Request, StopReason, TokenId};
+use causeway_request::{Choice, Request, RequestId, StopReason, TokenId};
 
 use crate::{PassAccount, Submission};
 
@@ -17,11 +18,18 @@ pub(crate) struct Run {
     pub(crate) tokens: Vec<TokenId>,
     pub(crate) arrived_ns: u64,
     pub(crate) deadline_ns: Option<u64>,
+    /// The first of several parallel choices, where this is a later one.
+    pub(crate) shares_with: Option<RequestId>,
+    /// What its keys and values depend on beside the tokens.
+    pub(crate) root: ChainHash,
+    /// A link for each whole block of `tokens`; empty where no prefixes are kept.
+    pub(crate) chain: Vec<ChainHash>,
+    keeps_prefixes: bool,
     pub(crate) account: PassAccount,
 }
 
 impl Run {
-    pub(crate) fn new(submission: Submission) -> Self {
+    pub(crate) fn new(submission: Submission, root: ChainHash, keeps_prefixes: bool) -> Self {
         let Submission {
             request,
             policy,
@@ -29,19 +37,51 @@ impl Run {
             priority: _,
             deadline_ns,
             cache_salt: _,
-            shares_with: _,
+            shares_with,
         } = submission;
         let tokens = request.tokens.clone();
         let account = PassAccount { prompt_tokens: tokens.len(), ..PassAccount::default() };
-        Self {
+        let mut run = Self {
             request,
             policy,
             scratch: Scratch::default(),
             tokens,
             arrived_ns,
             deadline_ns,
+            shares_with,
+            root,
+            chain: Vec::new(),
+            keeps_prefixes,
             account,
+        };
+        run.extend_chain();
+        run
+    }
+
+    fn extend_chain(&mut self) {
+        let linked = self.chain.len() * BLOCK_POSITIONS;
+        if !self.keeps_prefixes {
+            return;
         }
+        for block in self.tokens[linked..].chunks_exact(BLOCK_POSITIONS) {
+            let last = self.chain.last().unwrap_or(&self.root);
+            self.chain.push(last.next(block));
+        }
+    }
+
+    /// Positions of `other`'s prompt that are this one's too, the last one of `other` left out.
+    pub(crate) fn shared_prompt(&self, other: &Self) -> usize {
+        if self.root != other.root {
+            return 0;
+        }
+        let (ours, theirs) = (&self.request.tokens, &other.request.tokens);
+        let same = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
+        same.min(theirs.len() - 1)
+    }
+
+    /// Whether no pass has had a part of it.
+    pub(crate) fn is_unscheduled(&self) -> bool {
+        self.account.queued_ns.is_none()
     }
 
     /// Index in the generation prefix of the token to choose next.
@@ -64,6 +104,7 @@ impl Run {
     /// Appends the chosen token; says whether it ends the run.
     pub(crate) fn commit(&mut self, token: TokenId, context_len: usize) -> Option<StopReason> {
         self.tokens.push(token);
+        self.extend_chain();
         self.account.steps += 1;
         let Request { eos_tokens, stop_tokens, tokens_max, .. } = &self.request;
         if eos_tokens.contains(&token) {

@@ -21,7 +21,7 @@ pub struct Limits {
     pub kv_positions_max: Option<usize>,
     /// Keeps the blocks of requests that ended, for those that begin with the same tokens.
     pub prefix_cache: bool,
-    /// Plans that a batch request waits through before it counts as interactive.
+    /// Passes after whose number a batch request counts as interactive.
     pub batch_patience: u64,
     /// Hash of what the keys and values depend on beside the tokens, the KV type and the salt:
     /// the weights and what was fixed when they were loaded.
@@ -29,7 +29,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// As many passes as a batch request is asked to wait: about half a minute of decodes.
+    /// So many passes a batch request gives way: about half a minute of decodes.
     pub const BATCH_PATIENCE: u64 = 1_000;
 
     /// Limits with a queue of 256, no limit on waiting, and the prefix cache on.

@@ -9,22 +9,22 @@ use causeway_policy::{Method, Policy, PolicyFile};
 use causeway_request::{Canceller, Request, RequestId, StepOutput, StopReason, TokenId};
 use causeway_weights::ModelFile;
 
-use crate::{Engine, Limits, Output, Refusal, digest};
+use crate::{Ended, Engine, Limits, Output, Refusal, Submission, digest};
 
 const VOCAB_SIZE: usize = 512;
 /// More passes than any test here needs, so that a fault ends it.
 const PASSES_MAX: usize = 2_000;
 
 fn engine(context_len: usize, running_max: usize, budget: usize) -> Engine {
-    engine_of("llama", context_len, running_max, budget)
+    engine_of("llama", context_len, Limits::new(running_max, budget))
 }
 
-fn engine_of(model: &str, context_len: usize, running_max: usize, budget: usize) -> Engine {
+fn engine_of(model: &str, context_len: usize, limits: Limits) -> Engine {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny").join(model);
     let file = Arc::new(ModelFile::open(&folder).unwrap());
     let settings = Settings { context_len: Some(context_len), kv_type: KvType::F16, threads: 2 };
     let model = Model::load(file, settings, Kernels::best()).unwrap();
-    Engine::new(model, Limits { running_max, budget })
+    Engine::new(model, limits)
 }
 
 fn greedy() -> Policy {
@@ -50,11 +50,16 @@ fn request(id: u64, prompt_len: u32, tokens_max: usize) -> Request {
     }
 }
 
-/// Runs until nobody runs; calls `between` before each step.
+/// An interactive request that arrived at 0.
+fn submission(id: u64, prompt_len: u32, tokens_max: usize) -> Submission {
+    Submission::new(request(id, prompt_len, tokens_max), greedy(), 0)
+}
+
+/// Runs until nobody is left; calls `between` before each step.
 fn run_all(engine: &mut Engine, mut between: impl FnMut(&mut Engine, usize)) -> Vec<Output> {
     let (mut outputs, mut now) = (Vec::new(), 0);
     for pass in 0..PASSES_MAX {
-        if engine.running_count() == 0 {
+        if engine.is_idle() {
             break;
         }
         between(engine, pass);
@@ -63,8 +68,8 @@ fn run_all(engine: &mut Engine, mut between: impl FnMut(&mut Engine, usize)) -> 
             now
         }));
     }
-    assert_eq!(engine.running_count(), 0, "everything ended");
-    assert_eq!(engine.held_blocks(), 0, "every block is free again");
+    assert!(engine.is_idle(), "everything ended");
+    assert_eq!(engine.load().held_blocks, 0, "every block is free again");
     outputs
 }
 
@@ -86,8 +91,8 @@ fn alone(request: Request, policy: Policy) -> Vec<StepOutput> {
 }
 
 fn alone_on(model: &str, request: Request, policy: Policy) -> Vec<StepOutput> {
-    let (mut engine, id) = (engine_of(model, 200, 1, 512), request.id.0);
-    engine.submit(request, policy, 0).unwrap();
+    let (mut engine, id) = (engine_of(model, 200, Limits::new(1, 512)), request.id.0);
+    engine.submit(Submission::new(request, policy, 0)).unwrap();
     steps_of(&run_all(&mut engine, |_, _| ()), id)
 }
 
@@ -97,7 +102,7 @@ fn a_run_counts_its_steps_passes_and_time() {
     assert_eq!(steps.iter().map(|s| s.step).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(steps.iter().map(|s| s.pass).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(steps.iter().map(|s| s.rows).collect::<Vec<_>>(), [5, 1, 1, 1]);
-    assert_eq!(steps[3].since_arrival_ns, 4_000);
+    assert_eq!(steps[3].since_arrival_ns, 8_000);
     assert_eq!(steps[3].stop, Some(StopReason::MaxTokens { tokens_max: 4 }));
     assert!(steps[..3].iter().all(|step| step.stop.is_none()));
 }
@@ -114,7 +119,7 @@ fn each_stop_reason_is_told_apart() {
     let steps = alone(stop, greedy());
     assert_eq!(steps.last().unwrap().stop, Some(StopReason::StopToken { token: third }));
     let mut engine = engine(8, 1, 512);
-    engine.submit(request(0, 5, 9), greedy(), 0).unwrap();
+    engine.submit(submission(0, 5, 9)).unwrap();
     let steps = steps_of(&run_all(&mut engine, |_, _| ()), 0);
     assert_eq!(steps.len(), 3, "prompt and answer together fill the context");
     assert_eq!(steps[2].stop, Some(StopReason::ContextFull { context_len: 8 }));
@@ -124,9 +129,9 @@ fn each_stop_reason_is_told_apart() {
 fn a_request_that_cannot_run_is_refused_with_its_numbers() {
     let mut engine = engine(16, 1, 512);
     let mut check = |request: Request, policy: Policy, want: Refusal| {
-        let refusal = engine.submit(request, policy, 0).unwrap_err();
+        let refusal = engine.submit(Submission::new(request, policy, 0)).unwrap_err();
         assert_eq!(refusal, want);
-        assert_eq!(refusal.is_callers_mistake(), !matches!(refusal, Refusal::Full { .. }));
+        assert_eq!(refusal.is_callers_mistake(), !matches!(refusal, Refusal::QueueFull { .. }));
     };
     check(request(0, 0, 1), greedy(), Refusal::EmptyPrompt);
     check(request(0, 3, 0), greedy(), Refusal::NothingToGenerate);
@@ -140,22 +145,19 @@ fn a_request_that_cannot_run_is_refused_with_its_numbers() {
     check(prefilled, greedy(), Refusal::PrefillTooLong { prefilled: 3, tokens: 3 });
     let other = Policy::from_file(&PolicyFile::default(), 100, &[]).unwrap();
     check(request(0, 3, 1), other, Refusal::OtherVocabulary { policy: 100, model: 512 });
-    assert_eq!(engine.running_count(), 0);
-    engine.submit(request(0, 3, 1), greedy(), 0).unwrap();
-    let full = Refusal::Full { running: 1, running_max: 1 };
-    assert_eq!(engine.submit(request(1, 3, 1), greedy(), 0).unwrap_err(), full);
+    assert!(engine.is_idle());
 }
 
 #[test]
 fn the_same_request_twice_is_refused() {
     let mut engine = engine(16, 2, 512);
-    engine.submit(request(7, 3, 1), greedy(), 0).unwrap();
-    let refusal = engine.submit(request(7, 3, 1), greedy(), 0).unwrap_err();
+    engine.submit(submission(7, 3, 1)).unwrap();
+    let refusal = engine.submit(submission(7, 3, 1)).unwrap_err();
     assert_eq!(refusal, Refusal::Duplicate { id: RequestId(7) });
 }
 
 #[test]
-fn neighbours_chunks_and_eviction_change_no_bit() {
+fn neighbours_chunks_and_preemption_change_no_bit() {
     let requests = [(0, 3, 20), (1, 70, 12), (2, 1, 30), (3, 33, 8)];
     let policy = |id: u64| if id.is_multiple_of(2) { sampled() } else { greedy() };
     // gemma3 has layers that forget what lies outside their window.
@@ -166,14 +168,14 @@ fn neighbours_chunks_and_eviction_change_no_bit() {
             .iter()
             .map(|&(id, prompt, new)| bits(&alone_on(model, request(id, prompt, new), policy(id))))
             .collect();
-        let mut engine = engine_of(model, 200, 4, budget);
+        let mut engine = engine_of(model, 200, Limits::new(4, budget));
         for (id, prompt, new) in requests {
-            engine.submit(request(id, prompt, new), policy(id), 0).unwrap();
+            engine.submit(Submission::new(request(id, prompt, new), policy(id), 0)).unwrap();
         }
         let outputs = run_all(&mut engine, |engine, pass| {
             // Only early on: with one token a pass an evicted prompt takes many passes.
             if pass % 9 == 5 && pass < 60 {
-                engine.evict(RequestId(pass as u64 % 4));
+                engine.preempt(RequestId(pass as u64 % 4));
             }
         });
         for (id, want) in want.iter().enumerate() {
@@ -189,15 +191,17 @@ fn neighbours_chunks_and_eviction_change_no_bit() {
 #[test]
 fn a_cancelled_run_ends_between_passes_and_frees_its_blocks() {
     let mut engine = engine(200, 2, 512);
-    engine.submit(request(0, 40, 50), greedy(), 0).unwrap();
-    engine.submit(request(1, 40, 3), greedy(), 0).unwrap();
+    engine.submit(submission(0, 40, 50)).unwrap();
+    engine.submit(submission(1, 40, 3)).unwrap();
     let mut stop = None;
     let outputs = run_all(&mut engine, |engine, pass| {
         if pass == 5 {
             stop = engine.cancel(RequestId(0), Canceller::Client);
         }
     });
-    assert_eq!(stop, Some(StopReason::Cancelled { by: Canceller::Client, after_step: 5 }));
+    let ended: Ended = stop.unwrap();
+    assert_eq!(ended.stop, StopReason::Cancelled { by: Canceller::Client, after_step: 5 });
+    assert_eq!((ended.account.steps, ended.account.unscheduled_steps), (5, 45));
     assert_eq!(steps_of(&outputs, 0).len(), 5);
     assert_eq!(engine.cancel(RequestId(0), Canceller::Client), None);
 }
@@ -208,12 +212,12 @@ fn a_run_whose_policy_leaves_nothing_ends_alone_and_says_why() {
     file.constraints.forbidden_tokens = (0..512).map(TokenId).collect();
     let nothing = Policy::from_file(&file, VOCAB_SIZE, &[]).unwrap();
     let mut engine = engine(200, 2, 512);
-    engine.submit(request(0, 4, 3), nothing, 0).unwrap();
-    engine.submit(request(1, 4, 3), greedy(), 0).unwrap();
+    engine.submit(Submission::new(request(0, 4, 3), nothing, 0)).unwrap();
+    engine.submit(submission(1, 4, 3)).unwrap();
     let outputs = run_all(&mut engine, |_, _| ());
     assert_eq!(bits(&steps_of(&outputs, 1)), bits(&alone(request(1, 4, 3), greedy())));
     let ended = outputs.iter().find_map(|output| match output {
-        Output::Ended { request, stop: StopReason::Error { message } } => {
+        Output::Ended(Ended { request, stop: StopReason::Error { message }, .. }) => {
             Some((*request, message.clone()))
         }
         _ => None,

@@ -20,8 +20,8 @@ pub(crate) struct Entry {
     pub(crate) follows: Option<RequestId>,
     /// Place in the order of arrival.
     pub(crate) place: u64,
-    /// Plans made while it waited.
-    pub(crate) waited: u64,
+    /// The last plan before it came, counted from 1.
+    pub(crate) first_plan: u64,
     /// The last plan that had a part in it, counted from 1.
     pub(crate) last_plan: u64,
 }

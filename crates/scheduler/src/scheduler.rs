@@ -15,7 +15,7 @@ pub struct Sizes {
     pub running_max: usize,
     /// Most tokens that one forward pass computes; at least 1.
     pub budget: usize,
-    /// Plans that a batch request waits through before it counts as interactive.
+    /// Plans after whose number a batch request counts as interactive.
     pub patience: u64,
 }
 
@@ -85,7 +85,7 @@ impl Scheduler {
             // One that ended already can hold nobody up.
             follows: follows.filter(|&leader| self.entry(leader).is_some()),
             place: self.added,
-            waited: 0,
+            first_plan: self.plans,
             last_plan: 0,
         });
         self.added += 1;
@@ -174,21 +174,19 @@ impl Scheduler {
         self.waiting.iter().min_by_key(|entry| entry.rank()).map(|entry| entry.id)
     }
 
-    fn entry(&self, id: RequestId) -> Option<&Entry> {
+    pub(crate) fn entry(&self, id: RequestId) -> Option<&Entry> {
         self.running.iter().chain(&self.waiting).find(|entry| entry.id == id)
     }
 
     /// Notes whose prompt the passes up to here computed.
     ///
-    /// A batch request that waited long enough counts as interactive, in its place of arrival,
-    /// so that nobody who comes later goes before it for ever.
+    /// A batch request that is old enough counts as interactive, in its place of arrival, so
+    /// that nobody who comes later goes before it for ever.
     fn age(&mut self) {
-        for entry in &mut self.running {
+        for entry in self.waiting.iter_mut().chain(&mut self.running) {
             entry.has_prompt |= entry.computed >= entry.prompt_tokens;
-        }
-        for entry in &mut self.waiting {
-            entry.waited += 1;
-            if entry.priority == Priority::Batch && entry.waited > self.sizes.patience {
+            let age = self.plans - entry.first_plan;
+            if entry.priority == Priority::Batch && age > self.sizes.patience {
                 entry.priority = Priority::Interactive;
             }
         }

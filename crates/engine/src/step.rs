@@ -1,0 +1,215 @@
+//! The step: plan, compute, choose, commit, emit.
+
+use std::collections::BTreeMap;
+
+use causeway_model::Span;
+use causeway_request::{RequestId, StepOutput, StopReason, TokenId};
+use causeway_scheduler::{Plan, Scheduled};
+
+use crate::choosing::{self, Chosen};
+use crate::room::KvRoom;
+use crate::run::Run;
+use crate::{Engine, Forward, Output, Pass, PassAccount};
+
+/// A span's place in a pass, and what was chosen where a token was due; or why it failed.
+type Computed = (Scheduled, Option<Chosen>);
+
+impl<F: Forward> Engine<F> {
+    /// One step: plan, compute, choose, commit. `now_ns` is asked before and after the pass.
+    ///
+    /// At most one token comes for each request.
+    pub fn step(&mut self, now_ns: &mut dyn FnMut() -> u64) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        let began_ns = now_ns();
+        self.expire(began_ns, &mut outputs);
+        let plan = self.plan();
+        self.note(&plan, began_ns);
+        if plan.scheduled.is_empty() {
+            outputs.extend(self.fail_without_room(&plan));
+            return outputs;
+        }
+        let computed = self.compute(&plan);
+        let now_ns = now_ns();
+        for (scheduled, chosen) in computed {
+            self.settle(&scheduled);
+            if let Some(chosen) = chosen {
+                self.commit(scheduled.id, chosen, now_ns, &mut outputs);
+            }
+        }
+        self.passes += 1;
+        outputs
+    }
+
+    /// Ends what is past its deadline or has waited too long.
+    fn expire(&mut self, now_ns: u64, outputs: &mut Vec<Output>) {
+        let wait_ns_max = self.limits.wait_ns_max;
+        let mut over = Vec::new();
+        for (&id, run) in &mut self.runs {
+            let waited_ns = now_ns.saturating_sub(run.arrived_ns);
+            run.account.is_wait_over =
+                run.is_unscheduled() && wait_ns_max.is_some_and(|m| waited_ns > m);
+            if run.account.is_wait_over || run.deadline_ns.is_some_and(|end| now_ns >= end) {
+                over.push((id, StopReason::Deadline { after_step: run.account.steps }));
+            }
+        }
+        let ended = |(id, stop)| self.end(id, stop).map(Output::Ended);
+        outputs.extend(over.into_iter().filter_map(ended));
+    }
+
+    fn plan(&mut self) -> Plan {
+        let Self { scheduler, cache, runs, holds, limits, .. } = self;
+        scheduler.plan(&mut KvRoom { cache, runs, holds, keeps_prefixes: limits.prefix_cache })
+    }
+
+    /// Takes a run's blocks, as the scheduler does when others need them.
+    #[cfg(test)]
+    pub(crate) fn preempt(&mut self, request: RequestId) {
+        let Self { scheduler, cache, runs, holds, limits, .. } = self;
+        let keeps_prefixes = limits.prefix_cache;
+        scheduler.preempt(request, &mut KvRoom { cache, runs, holds, keeps_prefixes });
+    }
+
+    /// Ends the request that is due, where it cannot even run alone: the system refuses memory.
+    fn fail_without_room(&mut self, plan: &Plan) -> Option<Output> {
+        if !plan.preempted.is_empty() || self.scheduler.running_count() > 0 {
+            return None;
+        }
+        let request = self.scheduler.next_waiting()?;
+        let (_, tokens) = self.scheduler.progress(request)?;
+        let message = match self.cache.promise(request, tokens, 0) {
+            Err(error) => choosing::sentence(&error),
+            Ok(()) => return None,
+        };
+        self.end(request, StopReason::Error { message }).map(Output::Ended)
+    }
+
+    /// Writes the plan into the accounts of those it names.
+    fn note(&mut self, plan: &Plan, now_ns: u64) {
+        for id in &plan.preempted {
+            self.counters.preemptions += 1;
+            self.run_mut(*id).account.preemptions += 1;
+        }
+        for (id, _) in &plan.admitted {
+            let run = self.runs.get(id).expect("invariant: a plan names requests that are here");
+            let PassAccount { cached_tokens, shared_tokens, .. } = run.account;
+            if run.is_unscheduled() && shared_tokens == 0 && self.limits.prefix_cache {
+                self.counters.prefix_lookups += 1;
+                self.counters.prefix_hits += u64::from(cached_tokens > 0);
+                self.counters.prefix_tokens_hit += cached_tokens as u64;
+            }
+        }
+        self.last_pass = Pass { requests: plan.scheduled.len(), rows: plan.rows(), decode_rows: 0 };
+        for scheduled in &plan.scheduled {
+            let run = self.run_mut(scheduled.id);
+            let waited_ns = now_ns.saturating_sub(run.arrived_ns);
+            run.account.queued_ns.get_or_insert(waited_ns);
+            let is_decode =
+                scheduled.token_count == 1 && scheduled.first_position >= run.request.tokens.len();
+            run.account.decode_passes += u64::from(is_decode);
+            run.account.prefill_passes += u64::from(!is_decode);
+            self.last_pass.decode_rows += usize::from(is_decode);
+        }
+    }
+
+    /// Keeps what a pass computed of a request, gives it to its siblings, and gives back what it
+    /// will not read again.
+    fn settle(&mut self, scheduled: &Scheduled) {
+        let &Scheduled { id, first_position, token_count, samples: _ } = scheduled;
+        let end = first_position + token_count;
+        let run = self.runs.get(&id).expect("invariant: a plan names requests that are here");
+        if self.limits.prefix_cache {
+            self.cache.offer(id, &run.chain, end);
+        }
+        let prompt_tokens = run.request.tokens.len();
+        if first_position < prompt_tokens && end >= prompt_tokens {
+            for (&sibling, other) in &self.runs {
+                if other.shares_with != Some(id) || !other.is_unscheduled() {
+                    continue;
+                }
+                // A hold from before a preemption is as good.
+                if self.cache.holds(sibling) {
+                    continue;
+                }
+                let held = self.cache.fork(id, sibling, run.shared_prompt(other));
+                if held > 0 {
+                    self.holds.insert(sibling, held);
+                }
+            }
+        }
+        self.cache.retire(id, end);
+    }
+
+    fn run_mut(&mut self, id: RequestId) -> &mut Run {
+        self.runs.get_mut(&id).expect("invariant: a plan names requests that are here")
+    }
+
+    /// Computes the plan in one pass. Where a pass fails, each of its requests is computed
+    /// alone, so that only the one that fails ends.
+    fn compute(&mut self, plan: &Plan) -> Vec<Computed> {
+        if let Ok(computed) = self.forward(&plan.scheduled) {
+            return computed;
+        }
+        let mut computed = Vec::new();
+        for &scheduled in &plan.scheduled {
+            match self.forward(&[scheduled]) {
+                Ok(alone) => computed.extend(alone),
+                Err(error) => computed.push((scheduled, Some(Err(choosing::sentence(&*error))))),
+            }
+        }
+        computed
+    }
+
+    fn forward(&mut self, plan: &[Scheduled]) -> Result<Vec<Computed>, Box<F::Error>> {
+        let ids: Vec<RequestId> = plan.iter().filter(|s| s.samples).map(|s| s.id).collect();
+        let (model, runs) = (&self.model, &mut self.runs);
+        // The runs choose while the spans are borrowed, so the spans borrow copies.
+        let tokens: Vec<Vec<TokenId>> = plan.iter().map(|s| planned_tokens(runs, s)).collect();
+        let mut spans = Vec::with_capacity(plan.len());
+        for (scheduled, tokens) in plan.iter().zip(&tokens) {
+            let &Scheduled { id: request, first_position, token_count: _, samples } = scheduled;
+            let logits_wanted = usize::from(samples);
+            spans.push(Span { request, first_position, tokens, logits_wanted });
+        }
+        let mut chosen = Vec::new();
+        model.forward(&spans, &mut self.cache, &mut self.work, &mut |rows| {
+            chosen = choosing::choose(model, runs, &ids, rows);
+        })?;
+        let mut chosen = chosen.into_iter();
+        let computed = |s: &Scheduled| (*s, if s.samples { chosen.next() } else { None });
+        Ok(plan.iter().map(computed).collect())
+    }
+
+    /// Appends what was chosen, or ends the run that could not go on.
+    fn commit(&mut self, id: RequestId, chosen: Chosen, now_ns: u64, outputs: &mut Vec<Output>) {
+        let (context_len, pass, rows) = (self.context_len, self.passes, self.last_pass.rows);
+        let (choice, digest) = match chosen {
+            Ok(chosen) => chosen,
+            Err(message) => {
+                outputs.extend(self.end(id, StopReason::Error { message }).map(Output::Ended));
+                return;
+            }
+        };
+        let run = self.run_mut(id);
+        let step = run.step();
+        let stop = run.commit(choice.token, context_len);
+        outputs.push(Output::Step(StepOutput {
+            request: id,
+            step,
+            choice,
+            pass,
+            rows: u32::try_from(rows).unwrap_or(u32::MAX),
+            since_arrival_ns: now_ns.saturating_sub(run.arrived_ns),
+            digest,
+            stop: stop.clone(),
+        }));
+        match stop {
+            None => self.scheduler.append(id),
+            Some(stop) => outputs.extend(self.end(id, stop).map(Output::Ended)),
+        }
+    }
+}
+
+fn planned_tokens(runs: &BTreeMap<RequestId, Run>, scheduled: &Scheduled) -> Vec<TokenId> {
+    let run = runs.get(&scheduled.id).expect("invariant: a plan names requests that are here");
+    run.tokens[scheduled.first_position..][..scheduled.token_count].to_vec()
+}
