@@ -72,7 +72,7 @@ pub const ROOMS: &[Room] = &[
     },
     Room {
         name: "server",
-        arrows: &["request", "text", "model", "policy", "engine", "ledger", "session"],
+        arrows: &["request", "text", "kv_cache", "model", "policy", "engine", "ledger", "session"],
         banned: &["kernels", "scheduler", "std::fs"],
     },
     Room {
@@ -135,6 +135,7 @@ pub const DEPENDENCIES_MAX: usize = 40;
 /// Every third-party package that a room names, and what it saves.
 pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("anyhow", "context on errors where the command line prints them"),
+    ("axum", "routes, path parameters and middleware over hyper"),
     ("bytemuck", "casts between slices of plain numbers, with length and alignment checked"),
     ("clap", "arguments, their help and their refusals"),
     ("clap_complete", "completion scripts for five shells"),
