@@ -17,3 +17,6 @@ pub use error::{FitError, PromptError, SessionError};
 pub use loaded::{Loaded, Opening, kernels_of_environment, threads_by_default};
 pub use prompt::{Given, Prompt, message_of, prompt, with_template};
 pub use start::{Asked, Place, answer_rules, drawn_seed, policy_used, start};
+
+/// Remembers hashes of weights.
+pub use causeway_models::Hashes;

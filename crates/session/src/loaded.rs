@@ -20,6 +20,19 @@ pub struct Opening {
     pub settings: Settings,
 }
 
+impl Opening {
+    /// Bytes of its weights on disk, which is about what they take in memory; 0 where they
+    /// cannot be read.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+        match std::fs::read_dir(&self.path) {
+            Ok(files) => files.flatten().map(|file| size(&file.path())).sum(),
+            Err(_) => size(&self.path),
+        }
+    }
+}
+
 /// A model ready to compute, with its text side.
 #[derive(Debug)]
 pub struct Loaded {

@@ -14,6 +14,7 @@ mod pull;
 mod replay;
 mod run;
 mod score;
+mod serve;
 mod template;
 mod tokenize;
 mod trace;
@@ -25,6 +26,8 @@ use crate::failure::Outcome;
 pub(crate) enum Command {
     /// Answer a prompt, stream the text, and print one line of account.
     Run(run::Args),
+    /// Answer over HTTP, many requests at once.
+    Serve(serve::Args),
     /// Show every decoding step: what the pass runs over, the token, the sequence so far.
     Trace(trace::Args),
     /// Turn text into token ids.
@@ -63,6 +66,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Outcome {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Tokenize(args) => tokenize::run(&args),
         Command::Detokenize(args) => detokenize::run(&args),

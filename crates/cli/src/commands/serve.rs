@@ -1,0 +1,163 @@
+//! `causeway serve`: answer over HTTP, many at once.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use causeway_engine::Limits;
+use causeway_server::{Options, ServeError, Sizing, Source, Stop, WireLimits, auth, observe};
+use serde_json::json;
+
+use crate::failure::{Failure, Outcome};
+use crate::loaded::ModelFlags;
+use crate::model_path;
+use crate::policy_choice;
+
+/// Arguments of `causeway serve`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Model name, .gguf file or Hugging Face folder; give it again for further models, which are
+    /// loaded when they are first asked for.
+    #[arg(short, long = "model", value_name = "MODEL", default_value = causeway_models::DEFAULT_MODEL)]
+    models: Vec<String>,
+    /// Most megabytes of weights in memory at once; models that nobody uses make room.
+    #[arg(long, value_name = "MB")]
+    models_memory: Option<u64>,
+    /// Address to listen on; port 0 takes any that is free.
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8080")]
+    addr: SocketAddr,
+    /// Print one line of JSON with the address when requests can come.
+    #[arg(long)]
+    json: bool,
+    /// Policy file that every request runs under; what it says, a request may not change.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    #[command(flatten)]
+    engine: EngineFlags,
+    /// Milliseconds that a shutdown waits for answers under way.
+    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    drain_ms: u64,
+    /// Milliseconds that the step loop may be silent before /ready says so.
+    #[arg(long, value_name = "MS", default_value_t = 30_000)]
+    silence_ms: u64,
+    /// Serve a script in place of a model (tests only).
+    #[cfg(feature = "scripted")]
+    #[arg(long, value_name = "FILE")]
+    scripted: Option<PathBuf>,
+}
+
+/// The size and the pace of an engine.
+#[derive(Debug, clap::Args)]
+struct EngineFlags {
+    /// Requests that run at once.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    slots: usize,
+    /// Requests that wait beyond those that run.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    queue: usize,
+    /// Milliseconds that a request may wait for its first pass [default: no limit].
+    #[arg(long, value_name = "MS")]
+    queue_ms: Option<u64>,
+    /// Milliseconds between two tokens to aim at: prompts are computed in smaller pieces.
+    #[arg(long, value_name = "MS")]
+    itl_target_ms: Option<u64>,
+    /// Most tokens computed in one pass; changes no bit of an answer.
+    #[arg(long, value_name = "TOKENS", default_value_t = 512)]
+    chunk: usize,
+    /// Positions a sequence may have [default: the model's own].
+    #[arg(long, value_name = "TOKENS")]
+    context: Option<usize>,
+    /// Positions whose keys and values are held for all requests together.
+    #[arg(long, value_name = "TOKENS", default_value_t = 65_536)]
+    kv_tokens: usize,
+    /// How keys and values are kept.
+    #[arg(long, value_name = "TYPE", default_value = "f16", value_parser = ["f16", "f32"])]
+    kv_type: String,
+    /// Threads that compute [default: the CPUs this process may use].
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Forget the keys and values of a prompt when its request has ended.
+    #[arg(long)]
+    no_prefix_cache: bool,
+}
+
+/// Runs the command until a signal stops it.
+pub(crate) fn run(args: &Args) -> Outcome {
+    let policy = args.policy.as_deref().map(policy_choice::read).transpose()?;
+    let options = Options {
+        addr: args.addr,
+        models: sources(args)?,
+        models_bytes_max: args.models_memory.map(|mb| mb.saturating_mul(1_000_000)),
+        policy,
+        sizing: args.engine.sizing()?,
+        limits: WireLimits::default(),
+        drain: Duration::from_millis(args.drain_ms),
+        silence_max: Duration::from_millis(args.silence_ms),
+        auth: Arc::new(auth::Open),
+        observer: Arc::new(observe::Unobserved),
+        keeper: None,
+    };
+    causeway_server::serve(options, Stop::Signals, |addr| say(addr, args.json)).map_err(failure)
+}
+
+/// The models by their names; known ones that are missing are fetched.
+fn sources(args: &Args) -> Result<Vec<Source>, Failure> {
+    #[cfg(feature = "scripted")]
+    if let Some(path) = &args.scripted {
+        let text = std::fs::read_to_string(path).map_err(Failure::caller)?;
+        let script = causeway_server::scripted::Script::from_json(&text);
+        return Ok(vec![Source::Script(Arc::new(script.map_err(Failure::caller)?))]);
+    }
+    let source = |name: &String| Ok(Source::File(args.engine.flags(name.clone()).opening()?));
+    args.models.iter().map(source).collect()
+}
+
+impl EngineFlags {
+    fn flags(&self, model: String) -> ModelFlags {
+        ModelFlags {
+            model,
+            context: self.context,
+            threads: self.threads,
+            kv_type: self.kv_type.clone(),
+            chunk: self.chunk,
+        }
+    }
+
+    fn sizing(&self) -> Result<Sizing, Failure> {
+        for (name, value) in
+            [("--slots", self.slots), ("--chunk", self.chunk), ("--kv-tokens", self.kv_tokens)]
+        {
+            if value == 0 {
+                return Err(Failure::caller(anyhow::anyhow!("{name} is 0, the least is 1")));
+            }
+        }
+        let ns = |ms: u64| ms.saturating_mul(1_000_000);
+        let limits = Limits {
+            queue_max: self.queue,
+            wait_ns_max: self.queue_ms.map(ns),
+            kv_positions_max: Some(self.kv_tokens),
+            prefix_cache: !self.no_prefix_cache,
+            ..Limits::new(self.slots, self.chunk)
+        };
+        let itl_target_ns = self.itl_target_ms.map(ns);
+        Ok(Sizing { limits, itl_target_ns, hashes: model_path::hashes() })
+    }
+}
+
+/// Says where requests can be sent.
+fn say(addr: SocketAddr, json: bool) {
+    use std::io::Write as _;
+    if json {
+        // Whoever started the server may not read what it says.
+        let _ = writeln!(std::io::stdout(), "{}", json!({ "addr": addr.to_string() }));
+        let _ = std::io::stdout().flush();
+    } else {
+        eprintln!("listening on http://{addr}");
+    }
+}
+
+fn failure(error: ServeError) -> Failure {
+    let is_callers_mistake = error.is_callers_mistake();
+    Failure::of(error, is_callers_mistake)
+}

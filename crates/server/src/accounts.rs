@@ -1,0 +1,181 @@
+//! Requests by their id: what they are doing, and what they took once they have ended.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use causeway_request::{Canceller, RequestId, StopReason};
+use serde_json::{Value, json};
+
+use crate::event::Ended;
+use crate::served::Served;
+use crate::wire;
+
+/// Most requests that have ended and are still told of.
+pub(crate) const ENDED_MAX: usize = 4_096;
+
+/// One choice as it goes on; written by its run, read by anybody.
+#[derive(Debug, Default)]
+pub(crate) struct Progress(Mutex<Stage>);
+
+#[derive(Debug, Default, Clone)]
+struct Stage {
+    computed: usize,
+    known: usize,
+    steps: u32,
+    ended: Option<Value>,
+}
+
+impl Progress {
+    pub(crate) fn prefilled(&self, computed: usize, known: usize) {
+        self.with(|stage| (stage.computed, stage.known) = (computed, known));
+    }
+
+    pub(crate) fn step(&self) {
+        self.with(|stage| stage.steps += 1);
+    }
+
+    pub(crate) fn ended(&self, ended: &Ended) {
+        let account = account(ended);
+        self.with(|stage| stage.ended = Some(account));
+    }
+
+    /// Its run is gone without an account.
+    pub(crate) fn lost(&self, message: &str) {
+        let stop = json!({ "reason": "error", "message": message });
+        self.with(|stage| {
+            stage.ended.get_or_insert(json!({ "stop": stop }));
+        });
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.look().ended.is_some()
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Stage)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn look(&self) -> Stage {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn to_json(&self) -> Value {
+        let Stage { computed, known, steps, ended } = self.look();
+        if let Some(ended) = ended {
+            return ended;
+        }
+        let stage = match (computed, steps) {
+            (0, 0) => "queued",
+            (_, 0) => "prefill",
+            _ => "decode",
+        };
+        json!({ "state": stage, "steps": steps, "prefill": { "computed": computed, "known": known } })
+    }
+}
+
+/// The account of a choice that has ended.
+fn account(ended: &Ended) -> Value {
+    let Ended { stop, account, passes, overrun, record } = ended;
+    json!({
+        "state": "ended",
+        "stop": wire::stop(stop),
+        "cancelled_by": match stop {
+            StopReason::Cancelled { by, .. } => Some(wire::canceller(*by)),
+            _ => None,
+        },
+        "steps": account.tokens.prefix,
+        "billed": { "prompt_tokens": account.tokens.prompt, "completion_tokens": account.tokens.prefix },
+        "unscheduled_steps": passes.unscheduled_steps,
+        "tokens": wire::tokens(account),
+        "passes": wire::passes(account, passes, *overrun),
+        "times": account.times,
+        "record": record.to_string(),
+    })
+}
+
+/// One request and its choices.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) id: String,
+    pub(crate) created: u64,
+    pub(crate) model: Arc<Served>,
+    pub(crate) choices: Vec<(RequestId, Arc<Progress>)>,
+    /// Whose request it is; requests of others are not told of.
+    pub(crate) owner: String,
+}
+
+/// All requests that run, and the last that have ended.
+#[derive(Debug, Default)]
+pub(crate) struct Accounts(Mutex<Book>);
+
+#[derive(Debug, Default)]
+struct Book {
+    entries: BTreeMap<String, Entry>,
+    /// In order of arrival.
+    order: VecDeque<String>,
+}
+
+impl Accounts {
+    /// Adds a request; the oldest that have ended make room.
+    pub(crate) fn add(&self, entry: Entry) {
+        let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        book.order.push_back(entry.id.clone());
+        book.entries.insert(entry.id.clone(), entry);
+        // Requests that run are limited elsewhere, so that this ends.
+        let mut left = book.order.len();
+        while book.order.len() > ENDED_MAX && left > 0 {
+            left -= 1;
+            let Some(oldest) = book.order.pop_front() else { return };
+            let has_ended = book.entries.get(&oldest).is_none_or(Entry::has_ended);
+            if has_ended {
+                book.entries.remove(&oldest);
+            } else {
+                book.order.push_back(oldest);
+            }
+        }
+    }
+
+    /// The request of that id.
+    pub(crate) fn find(&self, id: &str) -> Option<Entry> {
+        let book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        book.entries.get(id).cloned()
+    }
+
+    /// Every request that has not ended.
+    pub(crate) fn live(&self) -> Vec<Entry> {
+        let book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        book.entries.values().filter(|entry| !entry.has_ended()).cloned().collect()
+    }
+}
+
+impl Entry {
+    pub(crate) fn has_ended(&self) -> bool {
+        self.choices.iter().all(|(_, progress)| progress.has_ended())
+    }
+
+    /// Asks for the end of every choice.
+    pub(crate) fn cancel(&self, by: Canceller) {
+        for (id, _) in &self.choices {
+            self.model.driver.cancel(*id, by);
+        }
+    }
+
+    /// The request as the wire tells of it.
+    pub(crate) fn to_json(&self) -> Value {
+        let choice = |(index, (_, progress)): (usize, &(RequestId, Arc<Progress>))| {
+            let mut choice = progress.to_json();
+            if let Some(fields) = choice.as_object_mut() {
+                fields.insert("index".to_owned(), json!(index));
+            }
+            choice
+        };
+        json!({
+            "id": self.id,
+            "object": "request",
+            "created": self.created,
+            "model": self.model.about.model.name,
+            "state": if self.has_ended() { "ended" } else { "live" },
+            "choices": self.choices.iter().enumerate().map(choice).collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,61 @@
+//! The routes, and what every request passes on its way to one.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State as Shared};
+use axum::http::{Method, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+
+use crate::auth::Role;
+use crate::error::ApiError;
+use crate::routes::{chat, completions, health, models, requests, tokens};
+use crate::state::State;
+
+/// Every route of the server.
+pub(crate) fn app(state: Arc<State>) -> Router {
+    Router::new()
+        .route("/v1/chat/completions", post(chat::answer))
+        .route("/v1/completions", post(completions::answer))
+        .route("/v1/models", get(models::list))
+        .route("/v1/models/{*name}", get(models::one))
+        .route("/v1/requests/{id}", get(requests::tell).delete(requests::cancel))
+        .route("/tokenize", post(tokens::tokenize))
+        .route("/detokenize", post(tokens::detokenize))
+        .route("/apply-template", post(tokens::apply_template))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(unknown)
+        .layer(from_fn_with_state(Arc::clone(&state), admit))
+        // Whoever watches the process needs no key.
+        .route("/health", get(health::health))
+        .route("/ready", get(health::ready))
+        .with_state(state)
+}
+
+/// Lets a request in, with its caller beside it.
+async fn admit(Shared(state): Shared<Arc<State>>, mut request: Request, next: Next) -> Response {
+    match state.auth.admit(request.headers(), Role::Use) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(error) => {
+            state.observer.refused(request.uri().path(), &error);
+            error.into_response()
+        }
+    }
+}
+
+async fn unknown(request: Request) -> Response {
+    let path: String = request.uri().path().chars().take(128).collect();
+    ApiError::not_found("unknown_url", format!("there is nothing at `{path}`")).into_response()
+}
+
+async fn wrong_method(method: Method, request: Request) -> Response {
+    let path: String = request.uri().path().chars().take(128).collect();
+    ApiError::bad_request(format!("`{path}` does not take {method}"))
+        .with_status(StatusCode::METHOD_NOT_ALLOWED)
+        .into_response()
+}

@@ -1,0 +1,92 @@
+//! What a server is started with, and the number of every limit.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use causeway_engine::Limits;
+use causeway_ledger::Record;
+use causeway_policy::PolicyFile;
+use causeway_session::Hashes;
+
+use crate::auth::Auth;
+use crate::observe::Observer;
+use crate::source::Source;
+
+/// Everything that `causeway serve` decides.
+pub struct Options {
+    pub addr: SocketAddr,
+    /// The first one is loaded at the start, the others when they are first asked for.
+    pub models: Vec<Source>,
+    /// Most bytes of weights and caches in memory at once; one model always fits.
+    pub models_bytes_max: Option<u64>,
+    /// The server's policy; its fields are not a request's to change. `None` leaves them open.
+    pub policy: Option<PolicyFile>,
+    pub sizing: Sizing,
+    pub limits: WireLimits,
+    /// How long a shutdown waits for answers under way.
+    pub drain: Duration,
+    /// How long the step loop may be silent before `/ready` says so.
+    pub silence_max: Duration,
+    pub auth: Arc<dyn Auth>,
+    pub observer: Arc<dyn Observer>,
+    /// Where records go; may block, which slows the intake of requests.
+    pub keeper: Option<Box<dyn FnMut(Record) + Send>>,
+}
+
+/// The size of an engine.
+#[derive(Debug, Clone)]
+pub struct Sizing {
+    pub limits: Limits,
+    /// Longest that a pass should take while answers are under way.
+    pub itl_target_ns: Option<u64>,
+    /// Where hashes of weights are remembered.
+    pub hashes: Hashes,
+}
+
+/// What a connection and a request may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WireLimits {
+    pub connections_max: usize,
+    pub body_bytes_max: usize,
+    /// From the first byte of a request to the last of its header.
+    pub header_time_max: Duration,
+    /// From the header to the last byte of the body.
+    pub body_time_max: Duration,
+    /// Parallel choices of one request.
+    pub choices_max: u32,
+    /// Longest deadline a request may name.
+    pub timeout_ms_max: u64,
+    /// Between two signs of life of a stream.
+    pub keep_alive: Duration,
+    /// Records that wait to be kept.
+    pub records_max: usize,
+}
+
+impl Default for WireLimits {
+    fn default() -> Self {
+        Self {
+            connections_max: 4_096,
+            // A record can hold a request of 8 MiB.
+            body_bytes_max: 8 << 20,
+            header_time_max: Duration::from_secs(10),
+            body_time_max: Duration::from_secs(30),
+            choices_max: 16,
+            timeout_ms_max: 86_400_000,
+            keep_alive: Duration::from_secs(5),
+            records_max: 256,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("addr", &self.addr)
+            .field("models", &self.models)
+            .field("sizing", &self.sizing)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,181 @@
+//! Models by their name: loaded when they are first asked for, let go of when room is needed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use causeway_policy::PolicyFile;
+use tokio::sync::Mutex;
+
+use crate::clock::Clock;
+use crate::error::{ApiError, sentence};
+use crate::options::Sizing;
+use crate::served::{ServeModelError, Served};
+use crate::source::Source;
+
+/// What a model is opened with.
+#[derive(Debug)]
+struct Rules {
+    policy: PolicyFile,
+    sizing: Sizing,
+    clock: Clock,
+    bytes_max: Option<u64>,
+}
+
+/// A model that can be asked for, and the model itself while it is in memory.
+#[derive(Debug)]
+struct Slot {
+    source: Source,
+    served: Mutex<Option<Arc<Served>>>,
+    /// When it was last asked for, in nanoseconds of the server's clock.
+    used_ns: AtomicU64,
+}
+
+/// Every model that this server has a name for.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    slots: Vec<Slot>,
+    rules: Arc<Rules>,
+    /// One model is loaded at a time: each takes all CPUs and much memory.
+    loading: Mutex<()>,
+}
+
+impl Registry {
+    /// A registry of models, none of them in memory yet.
+    #[must_use]
+    pub(crate) fn new(
+        sources: Vec<Source>,
+        policy: Option<&PolicyFile>,
+        sizing: Sizing,
+        bytes_max: Option<u64>,
+        clock: Clock,
+    ) -> Self {
+        let slot = |source| Slot { source, served: Mutex::new(None), used_ns: AtomicU64::new(0) };
+        let policy = policy.cloned().unwrap_or_default();
+        Self {
+            slots: sources.into_iter().map(slot).collect(),
+            rules: Arc::new(Rules { policy, sizing, clock, bytes_max }),
+            loading: Mutex::new(()),
+        }
+    }
+
+    /// The names that can be asked for, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.slots.iter().map(|slot| slot.source.name())
+    }
+
+    /// The model of that name, or the first one where no name is given; loads it if need be.
+    ///
+    /// # Errors
+    /// A name that is not known, or a model that cannot be loaded.
+    pub(crate) async fn model(&self, name: Option<&str>) -> Result<Arc<Served>, ApiError> {
+        let slot = match name {
+            None => self.slots.first(),
+            Some(name) => self.slots.iter().find(|slot| slot.source.name() == name),
+        };
+        let slot = slot.ok_or_else(|| self.unknown(name.unwrap_or_default()))?;
+        slot.used_ns.store(self.rules.clock.now_ns(), Ordering::Relaxed);
+        if let Some(served) = slot.served.lock().await.as_ref() {
+            return Ok(Arc::clone(served));
+        }
+        let _one_at_a_time = self.loading.lock().await;
+        let mut place = slot.served.lock().await;
+        if let Some(served) = place.as_ref() {
+            return Ok(Arc::clone(served));
+        }
+        self.make_room(slot).await?;
+        let served = Arc::new(self.load(&slot.source).await.map_err(|error| {
+            let name = slot.source.name();
+            ApiError::server(format!("`{name}` cannot be loaded: {}", sentence(&error)))
+        })?);
+        *place = Some(Arc::clone(&served));
+        Ok(served)
+    }
+
+    /// Loads the first model, so that the first request need not wait for it.
+    ///
+    /// # Errors
+    /// A model that cannot be loaded.
+    pub(crate) async fn load_first(&self) -> Result<(), ServeModelError> {
+        if let Some(slot) = self.slots.first() {
+            let served = self.load(&slot.source).await?;
+            *slot.served.lock().await = Some(Arc::new(served));
+        }
+        Ok(())
+    }
+
+    /// Every model in memory.
+    pub(crate) async fn loaded(&self) -> Vec<Arc<Served>> {
+        let mut loaded = Vec::new();
+        for slot in &self.slots {
+            // A model that is being loaded is not loaded.
+            if let Ok(place) = slot.served.try_lock() {
+                loaded.extend(place.clone());
+            }
+        }
+        loaded
+    }
+
+    /// Lets go of every model that no request uses.
+    pub(crate) async fn clear(&self) {
+        for slot in &self.slots {
+            *slot.served.lock().await = None;
+        }
+    }
+
+    async fn load(&self, source: &Source) -> Result<Served, ServeModelError> {
+        let source_name = source.name().to_owned();
+        let (source, rules) = (source.clone(), Arc::clone(&self.rules));
+        let load = move || source.open(&rules.policy, &rules.sizing, rules.clock);
+        match tokio::task::spawn_blocking(load).await {
+            Ok(loaded) => loaded,
+            Err(_) => Err(ServeModelError::Panicked { name: source_name }),
+        }
+    }
+
+    /// Lets go of models that nobody uses, the longest unused first, until the new one fits.
+    async fn make_room(&self, wanted: &Slot) -> Result<(), ApiError> {
+        let Some(bytes_max) = self.rules.bytes_max else { return Ok(()) };
+        let bytes = wanted.source.bytes();
+        let mut others: Vec<&Slot> =
+            self.slots.iter().filter(|slot| !std::ptr::eq(*slot, wanted)).collect();
+        others.sort_by_key(|slot| slot.used_ns.load(Ordering::Relaxed));
+        let mut held = 0;
+        for slot in &others {
+            held += if slot.served.lock().await.is_some() { slot.source.bytes() } else { 0 };
+        }
+        for slot in others {
+            if held + bytes <= bytes_max {
+                break;
+            }
+            let mut place = slot.served.lock().await;
+            // Whoever has a request under way holds the model too.
+            if place.as_ref().is_some_and(|served| Arc::strong_count(served) == 1) {
+                *place = None;
+                held -= slot.source.bytes();
+            }
+        }
+        if held == 0 || held + bytes <= bytes_max {
+            return Ok(());
+        }
+        let name = wanted.source.name();
+        Err(ApiError::busy(
+            format!(
+                "`{name}` needs {bytes} bytes beside the {held} bytes of models in use, \
+                 the limit is {bytes_max}"
+            ),
+            5,
+        ))
+    }
+
+    /// What is said of a name that is not known.
+    #[must_use]
+    pub(crate) fn unknown(&self, name: &str) -> ApiError {
+        let known: Vec<&str> = self.names().collect();
+        let shown: String = name.chars().take(128).collect();
+        let error = ApiError::not_found(
+            "model_not_found",
+            format!("model `{shown}` is not served here, known are `{}`", known.join("`, `")),
+        );
+        ApiError { param: Some("model".to_owned()), ..error }
+    }
+}

@@ -1,0 +1,10 @@
+//! One file for each group of endpoints: read the fields, ask, say the answer in the API's words.
+
+pub(crate) mod chat;
+pub(crate) mod choices;
+pub(crate) mod completions;
+pub(crate) mod health;
+pub(crate) mod messages_in;
+pub(crate) mod models;
+pub(crate) mod requests;
+pub(crate) mod tokens;

@@ -1,0 +1,274 @@
+//! `POST /v1/chat/completions`.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State as Shared};
+use axum::http::StatusCode;
+use axum::response::Response;
+use causeway_session::Given;
+use serde_json::{Map, Value, json};
+
+use super::choices::{self, Delivery, Whole};
+use super::messages_in;
+use crate::ask::{Answering, Ask};
+use crate::auth::Caller;
+use crate::error::{ApiError, json_response};
+use crate::event::{Ended, Event, Part, TokenLine};
+use crate::fields::Fields;
+use crate::fields::chat::CHAT;
+use crate::http::body;
+use crate::http::sse::{self, Sse};
+use crate::outbox::Gone;
+use crate::state::State;
+use crate::wire;
+
+/// Answers a chat, whole or as a stream.
+///
+/// # Errors
+/// Whatever is wrong with the request, or has no room.
+pub(crate) async fn answer(
+    Shared(state): Shared<Arc<State>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let caller = choices::caller(&request)?;
+    let object = body::object(request, &state.wire).await?;
+    let (ask, delivery) = read(object, caller)?;
+    let mut answering = state.begin(ask).await?;
+    if delivery.streams {
+        let (sse, response) = sse::stream();
+        tokio::spawn(async move {
+            // A reader that is gone needs no last word.
+            let _ = Chunks { answering, delivery, sse, state }.write().await;
+        });
+        return Ok(response);
+    }
+    let wholes = choices::whole(&mut answering).await?;
+    Ok(json_response(StatusCode::OK, &completion(&answering, &wholes, delivery)))
+}
+
+/// Reads a body into what every API asks for.
+fn read(object: Map<String, Value>, caller: Caller) -> Result<(Ask, Delivery), ApiError> {
+    let mut fields = Fields::read(CHAT, &object)?;
+    let delivery = choices::delivery(&fields)?;
+    check_format(&fields)?;
+    let top = fields.count("top_logprobs");
+    if top.is_some_and(|top| top > 0) && !fields.flag("logprobs") {
+        let text = "`top_logprobs` is given, but `logprobs` is not true";
+        return Err(ApiError::field("top_logprobs", text));
+    }
+    let top = usize::try_from(top.unwrap_or(0)).unwrap_or(usize::MAX);
+    let chat = messages_in::chat(&fields)?;
+    let edits = choices::edits(&mut fields)?;
+    let ask = Ask {
+        prefix: "chatcmpl",
+        prompt_field: "messages",
+        caller,
+        model: fields.text("model").map(str::to_owned),
+        given: Given::Messages(chat),
+        edits,
+        choices: fields.count("n").and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
+        seed: fields.count("seed"),
+        wants_tokens: fields.flag("logprobs").then_some(top),
+        timeout_ms: fields.count("timeout_ms"),
+        priority: choices::priority(&fields),
+        cache_salt: fields.text("cache_salt").map(str::to_owned),
+        received: Value::Object(object),
+    };
+    Ok((ask, delivery))
+}
+
+/// Answers are text.
+fn check_format(fields: &Fields) -> Result<(), ApiError> {
+    if let Some(format) = fields.value("response_format") {
+        let kind = format["type"].as_str().unwrap_or_default();
+        if kind != "text" {
+            let text = format!(
+                "`response_format` has the type `{}`, only `text` is supported",
+                kind.chars().take(64).collect::<String>()
+            );
+            return Err(ApiError::field("response_format", text).with_code("unsupported_parameter"));
+        }
+    }
+    if let Some(modalities) = fields.value("modalities")
+        && *modalities != json!(["text"])
+    {
+        let text = format!("`modalities` is {modalities}, only `[\"text\"]` is supported");
+        return Err(ApiError::field("modalities", text).with_code("unsupported_parameter"));
+    }
+    Ok(())
+}
+
+fn completion(answering: &Answering, wholes: &[Whole], delivery: Delivery) -> Value {
+    let choice = |(index, whole): (usize, &Whole)| {
+        let Whole { part, ended } = whole;
+        let mut message = json!({ "role": "assistant", "content": part.visible, "refusal": null });
+        if delivery.include_reasoning && !part.reasoning.is_empty() {
+            message["reasoning_content"] = json!(part.reasoning);
+        }
+        json!({
+            "index": index,
+            "message": message,
+            "logprobs": logprobs(answering, &part.tokens),
+            "finish_reason": wire::finish_reason(&ended.stop),
+        })
+    };
+    let ended: Vec<&Ended> = wholes.iter().map(|whole| &whole.ended).collect();
+    let mut answer = json!({
+        "id": answering.id,
+        "object": "chat.completion",
+        "created": answering.created,
+        "model": answering.model.about.model.name,
+        "system_fingerprint": answering.fingerprint(),
+        "choices": wholes.iter().enumerate().map(choice).collect::<Vec<_>>(),
+        "usage": wire::usage(&ended),
+    });
+    if delivery.extends {
+        let all: Vec<(u32, &Ended)> = (0..).zip(ended).collect();
+        answer["causeway"] = choices::extension(answering, &all);
+    }
+    answer
+}
+
+/// The tokens of a part; `null` where none were asked for.
+fn logprobs(answering: &Answering, tokens: &[TokenLine]) -> Value {
+    if !answering.tells_tokens {
+        return Value::Null;
+    }
+    let entry = |line: &TokenLine| {
+        let tokenizer = &answering.model.text.tokenizer;
+        let top = line.top.iter().map(|(token, logprob)| {
+            let piece = tokenizer.piece(*token).unwrap_or_default();
+            json!({
+                "token": String::from_utf8_lossy(piece),
+                "bytes": piece,
+                "logprob": wire::logprob(*logprob),
+            })
+        });
+        json!({
+            "token": String::from_utf8_lossy(&line.piece),
+            "bytes": line.piece,
+            "logprob": wire::logprob(line.logprob),
+            "top_logprobs": top.collect::<Vec<_>>(),
+            "policy_probability": line.probability,
+            "rank": line.rank,
+            "id": line.token.0,
+        })
+    };
+    json!({ "content": tokens.iter().map(entry).collect::<Vec<_>>(), "refusal": null })
+}
+
+/// A stream of chunks.
+struct Chunks {
+    answering: Answering,
+    delivery: Delivery,
+    sse: Sse,
+    state: Arc<State>,
+}
+
+impl Chunks {
+    async fn write(mut self) -> Result<(), Gone> {
+        let mut ends: Vec<Option<Ended>> = (0..self.answering.choices).map(|_| None).collect();
+        for choice in 0..self.answering.choices {
+            let delta = json!({ "role": "assistant", "content": "" });
+            self.chunk(choice, delta, Value::Null).await?;
+        }
+        while let Some((choice, event)) =
+            self.sse.next(&mut self.answering, self.state.wire.keep_alive).await?
+        {
+            match event {
+                Event::Prefilled { computed, known } => {
+                    if self.delivery.returns_progress {
+                        let progress = json!({ "computed": computed, "known": known });
+                        let mut chunk = self.envelope(json!([]));
+                        chunk["causeway"] = json!({ "prefill": progress });
+                        self.sse.data(&chunk).await?;
+                    }
+                }
+                Event::Part(part) => self.part(choice, part).await?,
+                Event::Ended(ended) => {
+                    if let Some(error) = choices::failure(&ended) {
+                        return self.fail(&error).await;
+                    }
+                    self.last(choice, &ended).await?;
+                    ends[choice as usize] = Some(*ended);
+                }
+            }
+        }
+        let ended: Vec<&Ended> = ends.iter().flatten().collect();
+        if ended.len() < ends.len() {
+            return self.fail(&choices::broken()).await;
+        }
+        self.close(&ended).await
+    }
+
+    async fn part(&self, choice: u32, part: Part) -> Result<(), Gone> {
+        let mut delta = json!({});
+        if !part.visible.is_empty() {
+            delta["content"] = json!(part.visible);
+        }
+        if self.delivery.include_reasoning && !part.reasoning.is_empty() {
+            delta["reasoning_content"] = json!(part.reasoning);
+        }
+        let is_nothing = delta.as_object().is_some_and(Map::is_empty) && part.tokens.is_empty();
+        if is_nothing {
+            return Ok(());
+        }
+        let tokens = logprobs(&self.answering, &part.tokens);
+        self.chunk(choice, delta, tokens).await
+    }
+
+    async fn close(&self, ended: &[&Ended]) -> Result<(), Gone> {
+        // A chunk without choices comes only to those who asked for it.
+        if self.delivery.include_usage {
+            let mut chunk = self.envelope(json!([]));
+            chunk["usage"] = wire::usage(ended);
+            self.sse.data(&chunk).await?;
+        }
+        self.sse.done().await
+    }
+
+    async fn fail(&self, error: &ApiError) -> Result<(), Gone> {
+        self.sse.data(&error.to_json()).await?;
+        self.sse.done().await
+    }
+
+    /// The chunk that says why a choice ended, and what it took.
+    async fn last(&self, index: u32, ended: &Ended) -> Result<(), Gone> {
+        let choice = json!({
+            "index": index,
+            "delta": {},
+            "logprobs": null,
+            "finish_reason": wire::finish_reason(&ended.stop),
+        });
+        let mut chunk = self.envelope(json!([choice]));
+        if self.delivery.extends {
+            chunk["causeway"] = choices::extension(&self.answering, &[(index, ended)]);
+        }
+        self.sse.data(&chunk).await
+    }
+
+    async fn chunk(&self, index: u32, delta: Value, logprobs: Value) -> Result<(), Gone> {
+        let choice = json!({
+            "index": index,
+            "delta": delta,
+            "logprobs": logprobs,
+            "finish_reason": null,
+        });
+        self.sse.data(&self.envelope(json!([choice]))).await
+    }
+
+    fn envelope(&self, choices: Value) -> Value {
+        let mut chunk = json!({
+            "id": self.answering.id,
+            "object": "chat.completion.chunk",
+            "created": self.answering.created,
+            "model": self.answering.model.about.model.name,
+            "system_fingerprint": self.answering.fingerprint(),
+            "choices": choices,
+        });
+        if self.delivery.include_usage {
+            chunk["usage"] = Value::Null;
+        }
+        chunk
+    }
+}

@@ -1,0 +1,120 @@
+//! Messages as OpenAI spells them, made into what a chat template takes.
+
+use causeway_text::{Chat, ChatValue};
+use serde_json::{Map, Value, json};
+
+use crate::error::ApiError;
+use crate::fields::Fields;
+
+/// Roles that a message may have.
+const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool"];
+/// Fields of a message that go to the template as they are.
+const KEPT: &[&str] = &["name", "tool_calls", "tool_call_id", "reasoning_content", "refusal"];
+
+/// The chat of a request, with what its template is told beside the messages.
+///
+/// # Errors
+/// A message of another form, or a part that is no text.
+pub(crate) fn chat(fields: &Fields) -> Result<Chat, ApiError> {
+    let Some(list) = fields.value("messages").and_then(Value::as_array) else {
+        return Err(ApiError::field("messages", "`messages` is missing: a list is needed"));
+    };
+    if list.is_empty() {
+        let text = "`messages` is empty: at least one message is needed";
+        return Err(ApiError::field("messages", text));
+    }
+    let messages: Result<Vec<Value>, ApiError> =
+        list.iter().enumerate().map(|(index, message)| one(index, message)).collect();
+    let continues = fields.flag("continue_final_message");
+    if continues && list.last().and_then(|last| last["role"].as_str()) != Some("assistant") {
+        let text = "`continue_final_message` is true, but the last message is not the assistant's";
+        return Err(ApiError::field("continue_final_message", text));
+    }
+    let variables = fields.value("chat_template_kwargs").and_then(Value::as_object);
+    let variables = variables.map_or_else(Vec::new, |variables| {
+        variables.iter().map(|(name, value)| (name.clone(), lowered(value))).collect()
+    });
+    Ok(Chat {
+        messages: lowered(&Value::Array(messages?)),
+        continue_final_message: continues,
+        variables,
+        ..Chat::default()
+    })
+}
+
+fn lowered(value: &Value) -> ChatValue {
+    let value = serde_json::from_value(value.clone());
+    value.expect("invariant: a template's values are those of JSON")
+}
+
+fn one(index: usize, message: &Value) -> Result<Value, ApiError> {
+    let path = format!("messages[{index}]");
+    let Some(given) = message.as_object() else {
+        return Err(ApiError::field(path.as_str(), format!("`{path}` is not an object")));
+    };
+    let role = given.get("role").and_then(Value::as_str).unwrap_or_default();
+    if !ROLES.contains(&role) {
+        let (param, roles) = (format!("{path}.role"), ROLES.join("`, `"));
+        let text = format!("`{param}` must be one of `{roles}`");
+        return Err(ApiError::field(param, text));
+    }
+    // Templates know one role for whoever sets the rules.
+    let role = if role == "developer" { "system" } else { role };
+    let mut made = Map::from_iter([("role".to_owned(), json!(role))]);
+    let has_calls = given.get("tool_calls").is_some_and(Value::is_array);
+    for (name, value) in given {
+        match name.as_str() {
+            "role" => {}
+            "content" if value.is_null() && has_calls => {
+                made.insert(name.clone(), json!(""));
+            }
+            "content" => {
+                made.insert(name.clone(), json!(content(&path, value)?));
+            }
+            kept if KEPT.contains(&kept) => {
+                if !value.is_null() {
+                    made.insert(name.clone(), value.clone());
+                }
+            }
+            _ if value.is_null() => {}
+            other => {
+                let shown: String = other.chars().take(64).collect();
+                let param = format!("{path}.{shown}");
+                let text = format!("`{param}` is not supported");
+                return Err(ApiError::field(param, text).with_code("unsupported_parameter"));
+            }
+        }
+    }
+    if !made.contains_key("content") {
+        let param = format!("{path}.content");
+        let text = format!("`{param}` is missing: a text is needed");
+        return Err(ApiError::field(param, text));
+    }
+    Ok(Value::Object(made))
+}
+
+/// A text, or the texts of its parts, one to a line.
+fn content(path: &str, content: &Value) -> Result<String, ApiError> {
+    let param = format!("{path}.content");
+    if let Some(text) = content.as_str() {
+        return Ok(text.to_owned());
+    }
+    let Some(parts) = content.as_array() else {
+        let text = format!("`{param}` must be a text or a list of parts");
+        return Err(ApiError::field(param, text));
+    };
+    let mut texts = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        let kind = part["type"].as_str().unwrap_or_default();
+        match (kind, part["text"].as_str()) {
+            ("text" | "input_text" | "output_text", Some(text)) => texts.push(text),
+            _ => {
+                let param = format!("{param}[{index}]");
+                let shown: String = kind.chars().take(64).collect();
+                let text = format!("`{param}` has the type `{shown}`, only `text` is supported");
+                return Err(ApiError::field(param, text).with_code("unsupported_parameter"));
+            }
+        }
+    }
+    Ok(texts.join("\n"))
+}

@@ -1,0 +1,59 @@
+//! `GET /v1/models` and `GET /v1/models/{name}`.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State as Shared};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use crate::error::{ApiError, json_response};
+use crate::served::Served;
+use crate::state::State;
+
+/// Every model there is a name for.
+pub(crate) async fn list(Shared(state): Shared<Arc<State>>) -> Response {
+    let loaded = state.registry.loaded().await;
+    let all = state.registry.names().map(|name| model(name, &loaded, &state));
+    let body = json!({ "object": "list", "data": all.collect::<Vec<_>>() });
+    json_response(StatusCode::OK, &body)
+}
+
+/// One model by its name.
+///
+/// # Errors
+/// A name that is not known.
+pub(crate) async fn one(
+    Shared(state): Shared<Arc<State>>,
+    Path(name): Path<String>,
+) -> Result<Response, ApiError> {
+    if !state.registry.names().any(|known| known == name) {
+        return Err(state.registry.unknown(&name));
+    }
+    let loaded = state.registry.loaded().await;
+    Ok(json_response(StatusCode::OK, &model(&name, &loaded, &state)))
+}
+
+fn model(name: &str, loaded: &[Arc<Served>], state: &State) -> Value {
+    let mut model = json!({
+        "id": name,
+        "object": "model",
+        "created": state.clock.unix_ms(0) / 1_000,
+        "owned_by": "causeway",
+    });
+    let found = loaded.iter().find(|served| served.about.model.name == name);
+    model["causeway"] = match found {
+        None => json!({ "state": "not loaded" }),
+        Some(served) => json!({
+            "state": "loaded",
+            "sha256": served.about.model.sha256.to_string(),
+            "quantisation": served.about.model.quantisation,
+            "context_len": served.about.context_len,
+            "vocab_size": served.about.vocab_size,
+            "kv_type": served.about.numerics.kv_type,
+            "numerics": served.about.numerics.version,
+            "has_chat_template": served.text.template.is_some(),
+        }),
+    };
+    model
+}

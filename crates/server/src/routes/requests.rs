@@ -1,0 +1,54 @@
+//! `GET /v1/requests/{id}` and `DELETE /v1/requests/{id}`: the account of a request, and its end.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Path, State as Shared};
+use axum::http::StatusCode;
+use axum::response::Response;
+use causeway_request::Canceller;
+
+use crate::accounts::Entry;
+use crate::auth::{Caller, Role};
+use crate::error::{ApiError, json_response};
+use crate::state::State;
+
+/// What a request is doing, or what it took.
+///
+/// # Errors
+/// A request that is not known, or not the caller's.
+pub(crate) async fn tell(
+    Shared(state): Shared<Arc<State>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let entry = find(&state, &caller, &id)?;
+    Ok(json_response(StatusCode::OK, &entry.to_json()))
+}
+
+/// Asks for the end of a request; 202 where it runs, 200 with its account where it has ended.
+///
+/// # Errors
+/// A request that is not known, or not the caller's.
+pub(crate) async fn cancel(
+    Shared(state): Shared<Arc<State>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let entry = find(&state, &caller, &id)?;
+    if entry.has_ended() {
+        return Ok(json_response(StatusCode::OK, &entry.to_json()));
+    }
+    let by = if caller.name == entry.owner { Canceller::Client } else { Canceller::Operator };
+    entry.cancel(by);
+    Ok(json_response(StatusCode::ACCEPTED, &entry.to_json()))
+}
+
+fn find(state: &State, caller: &Caller, id: &str) -> Result<Entry, ApiError> {
+    let sees_all = caller.role == Role::Operate;
+    let entry = state.accounts.find(id).filter(|entry| sees_all || entry.owner == caller.name);
+    entry.ok_or_else(|| {
+        let shown: String = id.chars().take(128).collect();
+        ApiError::not_found("request_not_found", format!("request `{shown}` is not known"))
+    })
+}

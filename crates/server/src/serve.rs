@@ -1,0 +1,227 @@
+//! A server from its first socket to its last answer.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use causeway_ledger::Record;
+use causeway_request::Canceller;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::accounts::Accounts;
+use crate::clock::Clock;
+use crate::effective::Base;
+use crate::http::{app, listen};
+use crate::options::Options;
+use crate::registry::Registry;
+use crate::served::ServeModelError;
+use crate::state::State;
+
+/// How long requests that were cancelled may take to write their accounts.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Between two looks at what is still under way.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Why a server could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("{addr} is not a loopback address, and no API keys are configured")]
+    OpenAddress { addr: SocketAddr },
+    #[error("no model is given")]
+    NoModel,
+    #[error(transparent)]
+    Model(#[from] ServeModelError),
+    #[error("cannot listen on {addr}")]
+    Listen { addr: SocketAddr, source: std::io::Error },
+    #[error("the system gives no threads or signals")]
+    System { source: std::io::Error },
+}
+
+impl ServeError {
+    /// Whether other flags would do.
+    #[must_use]
+    pub fn is_callers_mistake(&self) -> bool {
+        match self {
+            Self::OpenAddress { .. } | Self::NoModel => true,
+            Self::Model(error) => error.is_callers_mistake(),
+            Self::Listen { .. } | Self::System { .. } => false,
+        }
+    }
+}
+
+/// What ends a server.
+#[derive(Debug)]
+pub enum Stop {
+    /// SIGINT or SIGTERM; a second one ends what is still under way.
+    Signals,
+    /// The other end of a channel, used or dropped.
+    Channel(oneshot::Receiver<()>),
+}
+
+/// Serves until it is stopped; `listening` is told the address once requests can come.
+///
+/// # Errors
+/// What kept it from beginning.
+pub fn serve(
+    options: Options,
+    stop: Stop,
+    listening: impl FnOnce(SocketAddr),
+) -> Result<(), ServeError> {
+    let addr = options.addr;
+    if !addr.ip().is_loopback() && !options.auth.has_keys() {
+        return Err(ServeError::OpenAddress { addr });
+    }
+    if options.models.is_empty() {
+        return Err(ServeError::NoModel);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("server")
+        .enable_all()
+        .build()
+        .map_err(|source| ServeError::System { source })?;
+    let served = runtime.block_on(run(options, stop, listening));
+    // Whoever still computes would be waited for otherwise.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    served
+}
+
+async fn run(
+    options: Options,
+    stop: Stop,
+    listening: impl FnOnce(SocketAddr),
+) -> Result<(), ServeError> {
+    let (addr, limits, drain) = (options.addr, options.limits, options.drain);
+    let unheard = |source| ServeError::Listen { addr, source };
+    let listener = TcpListener::bind(addr).await.map_err(unheard)?;
+    let bound = listener.local_addr().map_err(unheard)?;
+    let mut stops = Stops::new(stop).map_err(|source| ServeError::System { source })?;
+    let (state, kept) = state_of(options)?;
+    state.registry.load_first().await?;
+    let (closing, is_closing) = watch::channel(false);
+    let app = app::app(Arc::clone(&state));
+    let accepting = tokio::spawn(listen::accept(listener, app, limits, is_closing));
+    listening(bound);
+    stops.wait().await;
+    state.is_closing.store(true, Ordering::Relaxed);
+    tokio::select! {
+        () = quiet(&state) => {}
+        () = tokio::time::sleep(drain) => {}
+        () = stops.wait() => {}
+    }
+    for entry in state.accounts.live() {
+        entry.cancel(Canceller::Shutdown);
+    }
+    let _ = tokio::time::timeout(LAST_WORDS, quiet(&state)).await;
+    let _ = closing.send(true);
+    let _ = accepting.await;
+    state.registry.clear().await;
+    drop(state);
+    // The last record is kept once every run has let go of the channel.
+    if let Some(kept) = kept {
+        let _ = tokio::time::timeout(LAST_WORDS, kept).await;
+    }
+    Ok(())
+}
+
+/// Waits until nothing is under way.
+async fn quiet(state: &State) {
+    while !state.accounts.live().is_empty() {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// What all routes share, and the end of the thread that keeps records.
+fn state_of(options: Options) -> Result<(Arc<State>, Option<oneshot::Receiver<()>>), ServeError> {
+    let Options {
+        addr: _, // bound already
+        models,
+        models_bytes_max,
+        policy,
+        sizing,
+        limits,
+        drain: _, // the caller's
+        silence_max,
+        auth,
+        observer,
+        keeper,
+    } = options;
+    let clock = Clock::start();
+    let (records, kept) = match keeper {
+        None => (None, None),
+        Some(keeper) => {
+            let (records, kept) =
+                keep(keeper, limits.records_max).map_err(|source| ServeError::System { source })?;
+            (Some(records), Some(kept))
+        }
+    };
+    let state = State {
+        clock,
+        registry: Registry::new(models, policy.as_ref(), sizing, models_bytes_max, clock),
+        accounts: Accounts::default(),
+        base: Base::new(policy.as_ref()),
+        wire: limits,
+        silence_max,
+        auth,
+        observer,
+        records,
+        is_closing: AtomicBool::new(false),
+        next_request: AtomicU64::new(1),
+        boot: causeway_session::drawn_seed(),
+    };
+    Ok((Arc::new(state), kept))
+}
+
+/// A thread that keeps records; while too many wait, whoever brings one waits too.
+fn keep(
+    mut keeper: Box<dyn FnMut(Record) + Send>,
+    records_max: usize,
+) -> std::io::Result<(mpsc::Sender<Record>, oneshot::Receiver<()>)> {
+    let (records, mut waiting) = mpsc::channel(records_max);
+    let (last, kept) = oneshot::channel();
+    let run = move || {
+        while let Some(record) = waiting.blocking_recv() {
+            keeper(record);
+        }
+        // Nobody may be left to hear it.
+        let _ = last.send(());
+    };
+    std::thread::Builder::new().name("records".to_owned()).spawn(run)?;
+    Ok((records, kept))
+}
+
+/// What stops a server, once and again.
+enum Stops {
+    Signals { interrupt: tokio::signal::unix::Signal, terminate: tokio::signal::unix::Signal },
+    Channel(Option<oneshot::Receiver<()>>),
+}
+
+impl Stops {
+    fn new(stop: Stop) -> std::io::Result<Self> {
+        Ok(match stop {
+            Stop::Signals => Self::Signals {
+                interrupt: signal(SignalKind::interrupt())?,
+                terminate: signal(SignalKind::terminate())?,
+            },
+            Stop::Channel(receiver) => Self::Channel(Some(receiver)),
+        })
+    }
+
+    async fn wait(&mut self) {
+        match self {
+            Self::Signals { interrupt, terminate } => {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+            }
+            Self::Channel(receiver) => match receiver.take() {
+                Some(receiver) => drop(receiver.await),
+                None => std::future::pending().await,
+            },
+        }
+    }
+}

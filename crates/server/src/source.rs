@@ -1,0 +1,55 @@
+//! Where a served model comes from: a file, or, in tests, a script.
+
+use causeway_policy::PolicyFile;
+use causeway_session::Opening;
+
+use crate::clock::Clock;
+use crate::options::Sizing;
+use crate::served::{ServeModelError, Served};
+
+/// Where a model comes from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    File(Opening),
+    #[cfg(feature = "scripted")]
+    Script(std::sync::Arc<crate::scripted::Script>),
+}
+
+impl Source {
+    /// The name it is asked for by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::File(opening) => &opening.name,
+            #[cfg(feature = "scripted")]
+            Self::Script(script) => script.name(),
+        }
+    }
+
+    /// Bytes of memory that its weights take.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::File(opening) => opening.bytes(),
+            #[cfg(feature = "scripted")]
+            Self::Script(script) => script.bytes(),
+        }
+    }
+
+    /// Opens it; takes as long as its weights take to be laid out.
+    ///
+    /// # Errors
+    /// A model that cannot be served under this policy.
+    pub fn open(
+        &self,
+        policy: &PolicyFile,
+        sizing: &Sizing,
+        clock: Clock,
+    ) -> Result<Served, ServeModelError> {
+        match self {
+            Self::File(opening) => Served::open(opening.clone(), policy, sizing, clock),
+            #[cfg(feature = "scripted")]
+            Self::Script(script) => crate::scripted::open(script, sizing, clock),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What all routes share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use causeway_ledger::Record;
+use causeway_request::RequestId;
+use tokio::sync::mpsc::Sender;
+
+use crate::accounts::Accounts;
+use crate::auth::Auth;
+use crate::clock::Clock;
+use crate::effective::Base;
+use crate::observe::Observer;
+use crate::options::WireLimits;
+use crate::registry::Registry;
+
+/// The server's own things, one of each.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) clock: Clock,
+    pub(crate) registry: Registry,
+    pub(crate) accounts: Accounts,
+    pub(crate) base: Base,
+    pub(crate) wire: WireLimits,
+    pub(crate) silence_max: Duration,
+    pub(crate) auth: Arc<dyn Auth>,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) records: Option<Sender<Record>>,
+    pub(crate) is_closing: AtomicBool,
+    pub(crate) next_request: AtomicU64,
+    /// Drawn at the start, so that ids of two servers differ.
+    pub(crate) boot: u64,
+}
+
+impl State {
+    /// A number for the engine that no other request of this process has.
+    pub(crate) fn request_id(&self) -> RequestId {
+        RequestId(self.next_request.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// An id for the wire: nobody guesses another one's.
+    pub(crate) fn wire_id(&self, prefix: &str) -> String {
+        let drawn = causeway_session::drawn_seed();
+        let count = self.next_request.load(Ordering::Relaxed);
+        format!("{prefix}-{drawn:014x}{:010x}", (self.boot ^ count) & 0xff_ffff_ffff)
+    }
+
+    /// Whether the server is going away.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Relaxed)
+    }
+
+    /// Why no request would be answered now; `None` where one would.
+    pub(crate) async fn unready(&self) -> Option<String> {
+        if self.is_closing() {
+            return Some("the server is shutting down".to_owned());
+        }
+        let loaded = self.registry.loaded().await;
+        if loaded.is_empty() {
+            return Some("no model is loaded".to_owned());
+        }
+        let now_ns = self.clock.now_ns();
+        for model in loaded {
+            let (name, look) = (&model.about.model.name, model.driver.look());
+            if look.has_ended {
+                return Some(format!("the step loop of `{name}` has ended"));
+            }
+            let silent = Duration::from_nanos(look.silent_ns(now_ns));
+            if silent > self.silence_max {
+                let (silent_ms, max_ms) = (silent.as_millis(), self.silence_max.as_millis());
+                return Some(format!(
+                    "the step loop of `{name}` has been silent for {silent_ms} ms, \
+                     the limit is {max_ms} ms"
+                ));
+            }
+        }
+        None
+    }
+
+    /// Hands a record over to be kept; waits while too many wait already.
+    pub(crate) async fn keep(&self, record: Record) {
+        if let Some(records) = &self.records {
+            let _ = records.send(record).await;
+        }
+    }
+}
