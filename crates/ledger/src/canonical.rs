@@ -1,49 +1,73 @@
 //! The canonical form of a record, and the two hashes over it.
 
+mod step;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{Effective, Model, Numerics, Record, SCHEMA, Sha256, Step, Stop};
+use self::step::{Part, push_steps};
+use crate::{Effective, Model, Numerics, Record, SCHEMA, Sha256, Stop};
 
-/// What exactness promises, and all that it depends on; see docs/record.md.
+/// The fields of an answer whose names come before `steps`; see docs/record.md.
 #[derive(Serialize)]
-struct Answer<'a> {
-    schema: u64,
-    model_sha256: Sha256,
-    model_settings: &'a BTreeMap<String, String>,
-    numerics_version: u32,
-    kv_type: &'a str,
-    policy_sha256: Sha256,
-    tokens: Vec<u32>,
-    prefilled: usize,
-    tokens_max: u64,
-    stop_tokens: &'a [u32],
-    eos_tokens: &'a [u32],
-    stop_strings: &'a [String],
-    context_len: u64,
-    seed: u64,
+struct BeforeSteps<'a> {
     choice: u32,
-    steps: Vec<Value>,
-    stop: &'a Stop,
-    text: &'a str,
+    context_len: u64,
+    eos_tokens: &'a [u32],
+    kv_type: &'a str,
+    model_settings: &'a BTreeMap<String, String>,
+    model_sha256: Sha256,
+    numerics_version: u32,
+    policy_sha256: Sha256,
+    prefilled: usize,
+    schema: u64,
+    seed: u64,
 }
+
+/// Those whose names come after it.
+#[derive(Serialize)]
+struct AfterSteps<'a> {
+    stop: &'a Stop,
+    stop_strings: &'a [String],
+    stop_tokens: &'a [u32],
+    text: &'a str,
+    tokens: Vec<u32>,
+    tokens_max: u64,
+}
+
+/// Bytes of canonical JSON to expect of a step, so that the text is not moved as it grows.
+const STEP_BYTES: usize = 448;
 
 /// SHA-256 of the canonical JSON of the whole record.
 pub(crate) fn record_id(record: &Record) -> Sha256 {
+    Sha256::of(record_json(record).as_bytes())
+}
+
+/// The canonical JSON of the whole record.
+fn record_json(record: &Record) -> String {
     let Record { start, steps, end } = record;
-    let whole = serde_json::json!({
-        "schema": SCHEMA,
-        "start": start,
-        "steps": steps,
-        "end": end,
-    });
-    Sha256::of(sort_keys(&whole).as_bytes())
+    let mut json = String::with_capacity(STEP_BYTES * steps.len() + (8 << 10));
+    json.push_str("{\"end\":");
+    json.push_str(&canonical_json(end));
+    json.push_str(",\"schema\":");
+    json.push_str(&SCHEMA.to_string());
+    json.push_str(",\"start\":");
+    json.push_str(&canonical_json(start));
+    json.push_str(",\"steps\":");
+    push_steps(&mut json, steps, Part::Whole);
+    json.push('}');
+    json
 }
 
 /// SHA-256 of the canonical JSON of the answer.
 pub(crate) fn answer_hash(record: &Record) -> Sha256 {
+    Sha256::of(answer_json(record).as_bytes())
+}
+
+/// The canonical JSON of the answer.
+fn answer_json(record: &Record) -> String {
     let Record { start, steps, end } = record;
     let Model { name: _, sha256, tokenizer_sha256: _, quantisation: _, settings } = &start.model;
     let Numerics { version, kv_type } = &start.numerics;
@@ -59,50 +83,35 @@ pub(crate) fn answer_hash(record: &Record) -> Sha256 {
         seed,
         choice,
     } = &start.request.effective;
-    let answer = Answer {
-        schema: SCHEMA,
-        model_sha256: *sha256,
-        model_settings: settings,
-        numerics_version: *version,
-        kv_type,
-        policy_sha256: start.policy.sha256,
-        tokens: [prompt_tokens.as_slice(), prefilled_tokens].concat(),
-        prefilled: prefilled_tokens.len(),
-        tokens_max: *tokens_max,
-        stop_tokens,
-        eos_tokens,
-        stop_strings,
-        context_len: *context_len,
-        seed: *seed,
+    let before = canonical_json(&BeforeSteps {
         choice: *choice,
-        steps: steps.iter().map(exact_part).collect(),
+        context_len: *context_len,
+        eos_tokens,
+        kv_type,
+        model_settings: settings,
+        model_sha256: *sha256,
+        numerics_version: *version,
+        policy_sha256: start.policy.sha256,
+        prefilled: prefilled_tokens.len(),
+        schema: SCHEMA,
+        seed: *seed,
+    });
+    let after = canonical_json(&AfterSteps {
         stop: &end.stop,
+        stop_strings,
+        stop_tokens,
         text: &end.text,
-    };
-    Sha256::of(canonical_json(&answer).as_bytes())
-}
-
-/// What exactness promises of a step: not the pass, its rows, nor the time.
-fn exact_part(step: &Step) -> Value {
-    let Step {
-        step,
-        token,
-        piece: _, // the token says it
-        cause,
-        shown: _, // the answer's text says it
-        reasons,
-        pass: _,
-        rows: _,
-        since_arrival_ns: _,
-        digest,
-    } = step;
-    serde_json::json!({
-        "step": step,
-        "token": token,
-        "cause": cause,
-        "reasons": reasons,
-        "digest": digest,
-    })
+        tokens: [prompt_tokens.as_slice(), prefilled_tokens].concat(),
+        tokens_max: *tokens_max,
+    });
+    let mut json = String::with_capacity(before.len() + STEP_BYTES * steps.len() + after.len());
+    // One object of three parts: the inner braces go.
+    json.push_str(&before[..before.len() - 1]);
+    json.push_str(",\"steps\":");
+    push_steps(&mut json, steps, Part::Exact);
+    json.push(',');
+    json.push_str(&after[1..]);
+    json
 }
 
 /// The canonical JSON of anything that has a JSON form.

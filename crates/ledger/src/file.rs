@@ -258,10 +258,24 @@ fn line(part: &impl Serialize) -> String {
 /// is left behind, and a file that was there before is as before.
 pub fn write(record: &Record, path: &Path) -> Result<(), WriteError> {
     let json = to_json(record)?;
+    let bytes = json.len();
+    beside_to_place(path, bytes, |file| {
+        let written = file.write_all(json.as_bytes());
+        written.map_err(|source| WriteError::Io { path: path.to_owned(), bytes, source })
+    })
+}
+
+/// Has a file filled beside its destination, and puts it in place once it is on the disk.
+pub(crate) fn beside_to_place<E: From<WriteError>>(
+    path: &Path,
+    bytes: usize,
+    fill: impl FnOnce(&mut File) -> Result<(), E>,
+) -> Result<(), E> {
     let (target, folder) = destination(path)?;
-    let io_error = |source| io_error(path, &folder, json.len(), source);
+    let io_error = |source| io_error(path, &folder, bytes, source);
     let mut beside = open_beside(&folder).map_err(io_error)?;
-    write_to_disk(beside.as_file_mut(), &json).map_err(io_error)?;
+    fill(beside.as_file_mut())?;
+    beside.as_file().sync_all().map_err(io_error)?;
     beside.persist(&target).map_err(|error| io_error(error.error))?;
     // The new name is on the disk only when the folder is. Some file systems cannot be asked.
     File::open(&folder).and_then(|folder| folder.sync_all()).ok();
@@ -315,11 +329,6 @@ fn open_beside(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     });
     // The system's own error, without the name of a file that the caller knows nothing of.
     opened.map_err(|error| code.map_or(error, io::Error::from_raw_os_error))
-}
-
-fn write_to_disk(file: &mut File, json: &str) -> io::Result<()> {
-    file.write_all(json.as_bytes())?;
-    file.sync_all()
 }
 
 fn io_error(path: &Path, folder: &Path, bytes: usize, source: io::Error) -> WriteError {

@@ -1,5 +1,7 @@
 //! Records for the tests of every file, and the way through all of them.
 
+pub(crate) mod any_record;
+
 use causeway_request::{
     Cause, Choice, Digest, Request as EngineRequest, RequestId, StepOutput, StopReason, TokenId,
 };

@@ -2,9 +2,12 @@
 
 use causeway_request::{Cause, StopReason};
 
+use proptest::prelude::*;
+
 use super::*;
+use crate::tests::any_record::records;
 use crate::tests::{run, sample};
-use crate::{CacheState, Shown};
+use crate::{CacheState, Shown, to_json};
 
 #[test]
 fn keys_are_sorted_and_nothing_is_spaced() {
@@ -116,4 +119,28 @@ fn two_runs_at_other_times_are_one_answer() {
     let later = run(5, &stop, |output| output.since_arrival_ns += 77);
     assert_eq!(later.answer_hash(), sample().answer_hash());
     assert_ne!(later.id(), sample().id());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The file's own JSON, sorted as a tree, is the definition of what is written straight away.
+    #[test]
+    fn what_is_hashed_is_the_sorted_tree_of_the_file(record in records()) {
+        let mut tree: Value = serde_json::from_str(&to_json(&record).unwrap()).unwrap();
+        let fields = tree.as_object_mut().unwrap();
+        fields.remove("id");
+        fields.remove("answer_hash");
+        prop_assert_eq!(record_json(&record), sort_keys(&tree));
+        // Its fractions are text already, so that sorting it again changes nothing.
+        let mut answer: Value = serde_json::from_str(&answer_json(&record)).unwrap();
+        prop_assert_eq!(answer_json(&record), sort_keys(&answer));
+        let kept = ["step", "token", "cause", "reasons", "digest"];
+        let mut steps = tree["steps"].take();
+        for step in steps.as_array_mut().unwrap() {
+            step.as_object_mut().unwrap().retain(|key, _| kept.contains(&key.as_str()));
+        }
+        let hashed = sort_keys(&answer["steps"].take());
+        prop_assert_eq!(hashed, sort_keys(&steps));
+    }
 }

@@ -207,7 +207,7 @@ fn an_error_names_the_record_and_not_the_file_beside_it() {
 #[test]
 fn a_full_disk_is_seen() {
     let mut full = File::options().write(true).open("/dev/full").unwrap();
-    let source = write_to_disk(&mut full, "{}").unwrap_err();
+    let source = full.write_all(b"{}").unwrap_err();
     assert_eq!(source.kind(), io::ErrorKind::StorageFull);
     let error = io_error(Path::new("a.json"), Path::new("."), 2, source);
     assert!(chain(&error).contains("No space left on device"), "{}", chain(&error));
