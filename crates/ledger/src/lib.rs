@@ -11,25 +11,30 @@ mod cache_key;
 mod canonical;
 mod compare;
 mod explain;
+mod export;
 mod file;
 mod hash;
+mod page;
 mod record;
 mod report;
 mod settings;
 mod step;
 mod stop;
 mod store;
+mod when;
 mod writer;
 
 pub use account::{Account, Gaps, Measured, Passes, Times, Tokens, gaps};
 pub use builder::{RecordBuilder, StepError};
 pub use cache_key::{CacheKey, CacheScope, cache_key};
 pub use compare::{Difference, DifferenceCause, Outcome, Pair, Place, Verdict, compare};
+pub use export::{ExportError, export_file, export_folder, export_lines};
 pub use file::{
     FormError, RECORD_BYTES_MAX, ReadError, Stored, WriteError, from_slice, probe, read, to_json,
     write,
 };
 pub use hash::{HashError, LogitsDigest, Sha256};
+pub use page::{account_page, table};
 pub use record::{
     CacheState, Conditions, Effective, End, Model, Numerics, PolicyUsed, RECEIVED_BYTES_MAX,
     Record, Request, SCHEMA, Start, Template,
@@ -38,7 +43,11 @@ pub use report::report;
 pub use settings::Setting;
 pub use step::{Piece, Reasons, RunnerUp, Shown, Step, StepCause};
 pub use stop::{CancelledBy, Stop};
-pub use store::{Entry, Filter, Listed, ListedTimes, PackError, RowError, Store, StoreError, Tags};
+pub use store::{
+    Entry, Filter, Listed, ListedTimes, PackError, RowError, STORE_FILE_NAME, Store, StoreError,
+    Tags,
+};
+pub use when::{WhenError, parse_since, utc};
 pub use writer::{CloseError, PushError, StoreOutcome, Writer, WriterLimits, Written};
 
 #[cfg(test)]

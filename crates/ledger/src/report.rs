@@ -51,7 +51,7 @@ fn add_difference(
 }
 
 /// The page without control characters: a record's text may not drive the reader's terminal.
-fn printable(page: &str) -> String {
+pub(crate) fn printable(page: &str) -> String {
     let mut printable = String::with_capacity(page.len());
     for character in page.chars() {
         match character {
@@ -104,7 +104,7 @@ fn add_pair(page: &mut String, indent: &str, names: Pair<&str>, of_a: String, of
     add_line(page, format_args!("{indent}{:width$}  {of_b}", names.b));
 }
 
-fn add_line(page: &mut String, text: std::fmt::Arguments<'_>) {
+pub(crate) fn add_line(page: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(page, "{text}").expect("writing to a string cannot fail");
 }
 

@@ -85,6 +85,30 @@ pub enum Shown {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece(pub Vec<u8>);
 
+impl StepCause {
+    /// The name on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Chosen => "chosen",
+            Self::Forced => "forced",
+            Self::Prefilled => "prefilled",
+        }
+    }
+}
+
+impl Shown {
+    /// The name on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Visible => "visible",
+            Self::Reasoning => "reasoning",
+            Self::Hidden => "hidden",
+        }
+    }
+}
+
 impl Step {
     /// Takes over one step of the engine. Everything but `shown` and the piece is in `output`.
     ///

@@ -21,6 +21,9 @@ use self::schema::Found;
 use crate::cache_key::question;
 use crate::{CacheKey, Stored};
 
+/// The store's name in the home.
+pub const STORE_FILE_NAME: &str = "ledger.sqlite";
+
 /// A ledger that is open. It may go to another thread; each thread that uses it opens its own.
 #[derive(Debug)]
 pub struct Store {
@@ -84,7 +87,10 @@ impl Store {
         let of_sql = |source| StoreError::of_sql(path, source);
         let mut connection = Connection::open_with_flags(name, flags).map_err(of_sql)?;
         match schema::prepare(&mut connection, may_write).map_err(of_sql)? {
-            Found::Ready => Ok(Self { connection, path: path.to_owned() }),
+            Found::Ready => {
+                connection.pragma_update(None, "query_only", !may_write).map_err(of_sql)?;
+                Ok(Self { connection, path: path.to_owned() })
+            }
             Found::Foreign => Err(StoreError::NotALedger { path: path.to_owned() }),
             Found::Newer(found) => {
                 let known = schema::VERSION;
@@ -136,7 +142,7 @@ impl Store {
         Ok(Some(stored))
     }
 
-    /// Hands each record that the filter takes to `each`, newest first, as `list` orders them.
+    /// Hands each record that the filter takes to `each`, oldest first.
     ///
     /// # Errors
     /// As `list` and `find`, and whatever `each` returns.
@@ -146,7 +152,7 @@ impl Store {
         mut each: impl FnMut(Stored) -> Result<(), E>,
     ) -> Result<usize, E> {
         let seqs = self.seqs(filter)?;
-        for seq in &seqs {
+        for seq in seqs.iter().rev() {
             each(self.read(*seq, &self.row(*seq)?)?)?;
         }
         Ok(seqs.len())

@@ -29,6 +29,12 @@ impl Prepared {
         Ok(Self { listed, body: Body::of(record), cache_key })
     }
 
+    /// Bytes that it will take in the file.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.body.bytes()
+    }
+
     /// The record's id.
     pub(crate) fn id(&self) -> Sha256 {
         self.listed.id
