@@ -38,12 +38,13 @@ fn greedy_sentence(difference: &Difference, a: &Record, b: &Record) -> &'static 
     if difference.fields.contains(&"digest") {
         "Both runs are greedy and draw nothing: a difference means a different sequence before \
          it, a different model or different numerics"
-    } else if a.start.policy.sha256 != b.start.policy.sha256 {
-        "Both runs are greedy and the logits are equal up to here, so it cannot be a draw"
-    } else {
-        "Both runs are greedy and the logits are equal up to here, so it cannot be a draw: \
-         equal logits under one greedy policy give one token, and a difference means a \
+    } else if difference.cause == DifferenceCause::Policy
+        && a.start.policy.sha256 == b.start.policy.sha256
+    {
+        "Both runs are greedy and the logits are equal up to here, so it cannot be a draw, a \
          different sequence or a different model"
+    } else {
+        "Both runs are greedy and the logits are equal up to here, so it cannot be a draw"
     }
 }
 

@@ -104,7 +104,27 @@ impl Stored {
     /// Whether the record is what was written: a file edited by hand keeps its old id.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
-        self.record.id() == self.id && self.record.answer_hash() == self.answer_hash
+        self.edited().is_none()
+    }
+
+    /// What shows that the record is not what was written, if anything does; the hashes alone
+    /// are known, and not which of them or of the rest was changed.
+    #[must_use]
+    pub fn edited(&self) -> Option<&'static str> {
+        let has_id = self.record.id() == self.id;
+        let has_answer_hash = self.record.answer_hash() == self.answer_hash;
+        match (has_id, has_answer_hash) {
+            (true, true) => None,
+            (false, true) => {
+                Some("was changed after it was written: its `id` is not its content's")
+            }
+            (true, false) => {
+                Some("was changed after it was written: its `answer_hash` is not its content's")
+            }
+            (false, false) => Some(
+                "was changed after it was written: its `id` and `answer_hash` are not its content's",
+            ),
+        }
     }
 }
 

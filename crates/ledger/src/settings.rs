@@ -41,7 +41,9 @@ pub(crate) fn settings(a: &Start, b: &Start) -> Vec<Setting> {
     differing.add("KV type", kv_type, &b.numerics.kv_type, String::clone);
     let hash = |template: &Option<Template>| template.as_ref().map(|template| template.sha256);
     differing.add("template", &hash(template), &hash(&b.template), words_or("none"));
-    add_effective(&mut differing, effective, &b.request.effective);
+    // Where neither run draws, nothing reads the key of a draw.
+    let draws = !(policy.greedy && b.policy.greedy);
+    add_effective(&mut differing, effective, &b.request.effective, draws);
     add_policy(&mut differing, policy, &b.policy);
     differing.0
 }
@@ -55,7 +57,7 @@ fn add_model(differing: &mut Differing, a: &Model, b: &Model) {
     add_leaves(differing, "model", settings, &b.settings);
 }
 
-fn add_effective(differing: &mut Differing, a: &Effective, b: &Effective) {
+fn add_effective(differing: &mut Differing, a: &Effective, b: &Effective, draws: bool) {
     let Effective {
         prompt: _, // its tokens say it
         prompt_tokens,
@@ -75,8 +77,10 @@ fn add_effective(differing: &mut Differing, a: &Effective, b: &Effective) {
     differing.add("eos tokens", eos_tokens, &b.eos_tokens, |ids| format!("{ids:?}"));
     differing.add("stop strings", stop_strings, &b.stop_strings, |all| format!("{all:?}"));
     differing.add("context_len", context_len, &b.context_len, u64::to_string);
-    differing.add("seed", seed, &b.seed, u64::to_string);
-    differing.add("choice", choice, &b.choice, u32::to_string);
+    if draws {
+        differing.add("seed", seed, &b.seed, u64::to_string);
+        differing.add("choice", choice, &b.choice, u32::to_string);
+    }
 }
 
 /// Names the first place where two token lists part, not the lists: prompts are long.

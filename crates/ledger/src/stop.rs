@@ -31,6 +31,19 @@ pub enum CancelledBy {
 }
 
 impl Stop {
+    /// The names of all reasons.
+    pub const NAMES: [&str; 9] = [
+        "eos",
+        "stop_token",
+        "stop_string",
+        "max_tokens",
+        "context_full",
+        "schema_complete",
+        "cancelled",
+        "deadline",
+        "error",
+    ];
+
     /// Whether the run was ended by something that no replay can bring about again: a cancel, a
     /// deadline, an error. What ran until then is as exact as in any other run.
     #[must_use]

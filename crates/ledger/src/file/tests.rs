@@ -33,8 +33,18 @@ fn a_record_edited_by_hand_is_read_and_known_as_edited() {
     let stored = from_slice(edited.as_bytes()).unwrap();
     assert_eq!(stored.record.start.request.effective.seed, 7);
     assert!(!stored.is_unchanged());
-    let edited = GOLDEN.replace(r#""threads":2"#, r#""threads":3"#);
-    assert!(!from_slice(edited.as_bytes()).unwrap().is_unchanged());
+    let check = |from: &str, to: &str, want: &str| {
+        let stored = from_slice(GOLDEN.replacen(from, to, 1).as_bytes()).unwrap();
+        let said = stored.edited().unwrap();
+        assert_eq!(said, format!("was changed after it was written: its {want}'s"));
+    };
+    // What no answer depends on leaves the answer's hash as it is.
+    check(r#""threads":2"#, r#""threads":3"#, "`id` is not its content");
+    check(r#""seed":18446744073709551615"#, r#""seed":7"#, {
+        "`id` and `answer_hash` are not its content"
+    });
+    let hash = golden().answer_hash().to_string();
+    check(&hash, &"0".repeat(64), "`answer_hash` is not its content");
 }
 
 #[test]

@@ -33,6 +33,23 @@ fn every_setting_that_may_reach_the_answer_is_named() {
     );
 }
 
+/// A seed that nothing draws with is no difference; where one of two runs draws, it is.
+#[test]
+fn seed_and_choice_are_no_settings_where_nothing_is_drawn() {
+    let key = |start: &mut Start| {
+        start.request.effective.seed = 7;
+        start.request.effective.choice = 0;
+    };
+    let (mut a, mut b) = (start(), start());
+    a.policy.greedy = true;
+    b.policy.greedy = true;
+    key(&mut b);
+    assert_eq!(settings(&a, &b), []);
+    b.policy.greedy = false;
+    let names: Vec<String> = settings(&a, &b).into_iter().map(|setting| setting.name).collect();
+    assert_eq!(names, ["seed", "choice", "greedy"]);
+}
+
 #[test]
 fn hashes_are_named_in_full() {
     let (other, none) = (Sha256::of(b"other"), "none".to_owned());
