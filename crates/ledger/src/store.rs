@@ -105,6 +105,12 @@ impl Store {
         &self.path
     }
 
+    /// Refuses at once where another program holds a lock.
+    #[cfg(test)]
+    pub(crate) fn wait_for_no_lock(&self) {
+        self.connection.busy_timeout(std::time::Duration::ZERO).expect("a timeout can be set");
+    }
+
     fn of_sql(&self, source: rusqlite::Error) -> StoreError {
         StoreError::of_sql(&self.path, source)
     }

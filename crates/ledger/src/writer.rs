@@ -13,7 +13,7 @@ use crate::store::Prepared;
 use crate::{CacheKey, Entry, Sha256, Store, StoreError};
 
 /// Tries to write what is left after `close`, before it is given up.
-const CLOSE_TRIES: u32 = 10;
+const CLOSE_TRIES: u32 = 3;
 /// The wait before a second try; it doubles with each further one.
 const RETRY_MIN: Duration = Duration::from_millis(10);
 /// The longest wait before another try.

@@ -1,1 +1,58 @@
-//! Cases.
+//! The table and the page of a record, as a reader sees them.
+
+use super::*;
+use crate::tests::{golden, sample};
+use crate::{Filter, Store};
+
+#[test]
+fn a_table_has_a_line_for_each_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("l.sqlite")).unwrap();
+    let mut long = sample();
+    long.start.model.name = "/a/folder/of/models/with-a-long-name.gguf\u{1b}[2J".to_owned();
+    long.end.account.times.ttft_ns = None;
+    long.start.policy.canonical = r#"{"name":"ticket"}"#.to_owned();
+    store.insert(sample()).unwrap();
+    store.insert(long).unwrap();
+    let page = table(&store.list(&Filter::default()).unwrap());
+    assert_eq!(page.lines().count(), 3, "{page}");
+    let heads = "record        time (UTC)           model";
+    assert!(page.starts_with(heads), "{page}");
+    for part in ["2023-11-14 22:13:20", "smollm2:135m", "max_tokens", "ticket ", "…", " -  "] {
+        assert!(page.contains(part), "`{part}` is not in:\n{page}");
+    }
+    assert!(!page.contains('\u{1b}'), "a name may not drive the terminal");
+    assert!(page.contains(&sample().id().to_string()[..12]), "{page}");
+    assert_eq!(table(&[]).lines().count(), 1);
+}
+
+#[test]
+fn the_page_of_a_record_says_all_of_its_account() {
+    let stored = Stored::new(golden());
+    let page = account_page(&stored, false);
+    for part in [
+        &stored.id.to_string(),
+        &stored.answer_hash.to_string(),
+        "2023-11-14 22:13:20 UTC",
+        "smollm2:135m (Q4_1), weights ",
+        "version 1, KV f16",
+        "(drawn)",
+        "seed 18446744073709551615, choice 1, at most 64 tokens",
+        "engine 0.1.0, a CPU, avx2, 2 threads, chunk 512, batch 1, queue 0, cache cold",
+        "eos (token 2)",
+        "4 prompt (2 cached, 1 prefilled), 6 generated (5 visible, 0 reasoning, 1 forced)",
+        "1 prefill, 3 decode",
+        "\nanswer\n say\n\"é🦀!\n",
+    ] {
+        assert!(page.contains(part), "`{part}` is not in:\n{page}");
+    }
+    assert!(!page.contains("\nsteps\n") && !page.contains('\0'));
+    let with_steps = account_page(&stored, true);
+    assert!(with_steps.starts_with(&page));
+    let steps = &with_steps[page.len()..];
+    assert_eq!(steps.lines().count(), 2 + 6, "{steps}");
+    for part in ["forced", "visible", "hidden", r#""\xf0\x9f""#, "logprob -inf", "removed token 5"]
+    {
+        assert!(steps.contains(part), "`{part}` is not in:\n{steps}");
+    }
+}
