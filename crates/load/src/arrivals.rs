@@ -120,3 +120,6 @@ impl FromStr for Arrivals {
 fn sound_rate(rate: f64) -> Result<f64, SettingError> {
     in_range("the rate of arrivals", rate, &RATE_RANGE)
 }
+
+#[cfg(test)]
+mod tests;

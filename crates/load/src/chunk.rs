@@ -88,3 +88,6 @@ pub(crate) fn message_of(answer: &Value) -> String {
     let text = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
     text.chars().take(MESSAGE_CHARS_MAX).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,6 +54,22 @@ impl Drop for Connection {
     }
 }
 
+/// Why no answer began.
+struct Unopened {
+    ending: Ending,
+    message: String,
+}
+
+impl Unopened {
+    fn not_connected(error: &std::io::Error) -> Self {
+        Self { ending: Ending::NotConnected, message: error.to_string() }
+    }
+
+    fn broken(error: &hyper::Error) -> Self {
+        Self { ending: Ending::Broken, message: error.to_string() }
+    }
+}
+
 /// What has come of an answer so far; it outlives a wait that is given up.
 #[derive(Default)]
 struct Seen {
@@ -108,7 +124,10 @@ impl Client {
     ) -> Ending {
         let mut opened = match self.open(Method::POST, path, body).await {
             Ok(opened) => opened,
-            Err(ending) => return ending,
+            Err(Unopened { ending, message }) => {
+                seen.answer.message = Some(message);
+                return ending;
+            }
         };
         let status = opened.response.status();
         if status != StatusCode::OK {
@@ -124,7 +143,10 @@ impl Client {
         loop {
             let bytes = match next_bytes(opened.response.body_mut()).await {
                 Some(Ok(bytes)) => bytes,
-                Some(Err(_)) => return Ending::Broken,
+                Some(Err(error)) => {
+                    seen.answer.message = Some(error.to_string());
+                    return Ending::Broken;
+                }
                 None => return Ending::CutOff,
             };
             let now_us = clock.now_us();
@@ -147,14 +169,14 @@ impl Client {
     }
 
     /// Connects and sends; the answer's head has come when this returns.
-    async fn open(&self, method: Method, path: &str, body: String) -> Result<Opened, Ending> {
+    async fn open(&self, method: Method, path: &str, body: String) -> Result<Opened, Unopened> {
         let Server { host, port, .. } = &self.server;
         let stream = TcpStream::connect((host.as_str(), *port)).await;
-        let stream = stream.map_err(|_| Ending::NotConnected)?;
+        let stream = stream.map_err(|error| Unopened::not_connected(&error))?;
         // Without this a small request may wait for the answer to an earlier packet.
-        stream.set_nodelay(true).map_err(|_| Ending::NotConnected)?;
+        stream.set_nodelay(true).map_err(|error| Unopened::not_connected(&error))?;
         let joined = http1::handshake(TokioIo::new(stream)).await;
-        let (mut sender, connection) = joined.map_err(|_| Ending::Broken)?;
+        let (mut sender, connection) = joined.map_err(|error| Unopened::broken(&error))?;
         let connection = Connection(tokio::spawn(async move {
             // What goes wrong here goes wrong with the request, too, where it is counted.
             let _ = connection.await;
@@ -169,7 +191,8 @@ impl Client {
             request = request.header(AUTHORIZATION, value);
         }
         let request = request.body(body).expect("the address was read as a URI");
-        let response = sender.send_request(request).await.map_err(|_| Ending::Broken)?;
+        let response = sender.send_request(request).await;
+        let response = response.map_err(|error| Unopened::broken(&error))?;
         Ok(Opened { response, _connection: connection })
     }
 
@@ -178,7 +201,7 @@ impl Client {
         let fail = |why| LoadError::Models { url: self.server.url(), why };
         let ask = async {
             let opened = self.open(Method::GET, "/v1/models", String::new()).await;
-            let mut opened = opened.map_err(|ending| match ending {
+            let mut opened = opened.map_err(|unopened| match unopened.ending {
                 Ending::NotConnected => fail("no server answers there"),
                 _ => fail("the connection broke"),
             })?;

@@ -65,3 +65,6 @@ impl FromStr for Counts {
         Self::from_bounds(number(least)?, number(most)?)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,3 +62,6 @@ impl Draws {
         usize::try_from(wide >> 64).expect("the high half is below `count`")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,3 +126,6 @@ impl Drive<'_> {
         Ok(free_us)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,7 +28,7 @@ pub use error::{LoadError, SettingError, TraceError};
 pub use outcome::{Answer, Ending, Outcome, Usage};
 pub use plan::{HangUp, Plan, PlanSettings, Planned, REQUESTS_MAX};
 pub use report::{Counts as RequestCounts, Goodput, Limits, Report, Throughput, Tokens};
-pub use run::{Conditions, Run, Settings, run};
+pub use run::{Conditions, PlanConditions, Run, Settings, run};
 pub use span::Span;
 pub use spread::{P99_COUNT_MIN, Spread};
 pub use target::{Endpoint, Key, Server, Shape, read_body};

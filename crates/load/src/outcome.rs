@@ -154,3 +154,6 @@ impl Outcome {
 pub(crate) fn us_as_ms(us: u64) -> f64 {
     us as f64 / 1e3
 }
+
+#[cfg(test)]
+mod tests;

@@ -256,3 +256,6 @@ fn us_of(us: f64) -> u64 {
 fn us_as_f64(us: u64) -> f64 {
     us as f64
 }
+
+#[cfg(test)]
+mod tests;

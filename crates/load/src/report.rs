@@ -249,3 +249,6 @@ fn goodput(measured: &[&Outcome], window: Window, limits: Limits) -> Goodput {
     let requests_per_s = if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
     Goodput { limits, count: count as u64, share, requests_per_s }
 }
+
+#[cfg(test)]
+mod tests;

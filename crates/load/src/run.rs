@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::arrivals::Arrivals;
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::drive::Drive;
@@ -30,21 +31,31 @@ pub struct Settings {
     pub limits: Limits,
 }
 
+/// What was asked, and when.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlanConditions {
+    /// Equal for runs that asked for the same at the same times.
+    pub hash: String,
+    pub arrivals: String,
+    pub seed: u64,
+    /// None for a trace, which has lengths of its own.
+    pub prompt_words: Option<String>,
+    pub output_tokens: Option<String>,
+    pub shared_prefix: u32,
+    pub disconnect_rate: f64,
+    /// Rows of the trace that are left out.
+    pub trace_skipped: u64,
+}
+
 /// What a figure never travels without.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Conditions {
     pub url: String,
     pub endpoint: &'static str,
     pub model: Option<String>,
-    pub arrivals: String,
-    /// Equal for runs that asked for the same at the same times.
-    pub plan_hash: String,
-    pub seed: u64,
-    pub prompt_words: String,
-    pub output_tokens: String,
-    pub shared_prefix: u32,
-    pub disconnect_rate: f64,
+    pub plan: PlanConditions,
     pub ignore_eos: bool,
+    pub seeds: bool,
     pub body: Value,
     pub warmup_s: f64,
     pub timeout_s: f64,
@@ -122,18 +133,23 @@ fn window(plan: &Plan, warmup: Span, outcomes: &[Outcome]) -> Window {
 
 fn conditions(plan: &Plan, settings: &Settings, shape: &Shape) -> Conditions {
     let planned = plan.settings();
+    let is_trace = matches!(planned.arrivals, Arrivals::Trace { .. });
     Conditions {
         url: settings.server.url(),
         endpoint: shape.endpoint.path(),
         model: shape.model.clone(),
-        arrivals: planned.arrivals.to_string(),
-        plan_hash: plan.hash(),
-        seed: planned.seed,
-        prompt_words: planned.prompt_words.to_string(),
-        output_tokens: planned.output_tokens.to_string(),
-        shared_prefix: planned.shared_prefix,
-        disconnect_rate: planned.disconnect_rate,
+        plan: PlanConditions {
+            hash: plan.hash(),
+            arrivals: planned.arrivals.to_string(),
+            seed: planned.seed,
+            prompt_words: (!is_trace).then(|| planned.prompt_words.to_string()),
+            output_tokens: (!is_trace).then(|| planned.output_tokens.to_string()),
+            shared_prefix: planned.shared_prefix,
+            disconnect_rate: planned.disconnect_rate,
+            trace_skipped: plan.skipped(),
+        },
         ignore_eos: shape.ignore_eos,
+        seeds: shape.seeds,
         body: Value::Object(shape.body.clone()),
         warmup_s: settings.warmup.duration().as_secs_f64(),
         timeout_s: settings.timeout.duration().as_secs_f64(),

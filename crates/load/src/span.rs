@@ -43,3 +43,6 @@ impl FromStr for Span {
         if is_sound { Ok(Self(Duration::from_secs_f64(seconds))) } else { Err(refusal()) }
     }
 }
+
+#[cfg(test)]
+mod tests;

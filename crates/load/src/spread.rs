@@ -44,3 +44,6 @@ fn nearest_rank(sorted: &[f64], percent: usize) -> Option<f64> {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.max(1) - 1).copied()
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,3 +80,6 @@ impl Decoder {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,13 +42,14 @@ impl FromStr for Server {
         let refusal = || SettingError::Url { url: text.to_owned() };
         let uri = text.parse::<Uri>().map_err(|_| refusal())?;
         let is_plain = uri.scheme_str() == Some("http") && uri.query().is_none();
-        let has_user = uri.authority().is_some_and(|name| name.as_str().contains('@'));
-        let host = uri.host().filter(|host| !host.is_empty() && is_plain && !has_user);
-        let host = host.ok_or_else(refusal)?.trim_matches(['[', ']']).to_owned();
-        let port = match uri.authority().and_then(|name| name.port()) {
-            Some(port) => Some(port.as_u16()).filter(|&port| port > 0).ok_or_else(refusal)?,
-            None => 80,
+        let host = uri.host().filter(|host| !host.is_empty() && is_plain).ok_or_else(refusal)?;
+        // What is left of the authority is a port, or a user, which is refused.
+        let rest = uri.authority().and_then(|name| name.as_str().strip_prefix(host));
+        let port = match rest.ok_or_else(refusal)? {
+            "" => 80,
+            rest => rest[1..].parse().ok().filter(|&port| port > 0).ok_or_else(refusal)?,
         };
+        let host = host.trim_matches(['[', ']']).to_owned();
         let path = uri.path().trim_end_matches('/');
         let path = path.strip_suffix("/v1").unwrap_or(path).to_owned();
         Ok(Self { host, port, path })
@@ -161,3 +162,6 @@ impl FromStr for Key {
         Ok(Self(value))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -199,3 +199,6 @@ fn count(number: f64) -> Option<u32> {
     let is_count = (0.0..=f64::from(COUNT_MAX)).contains(&number) && number.fract() == 0.0;
     is_count.then_some(number as u32)
 }
+
+#[cfg(test)]
+mod tests;
