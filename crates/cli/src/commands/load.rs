@@ -228,7 +228,7 @@ fn dump(plan: &Plan, path: &Path) -> Done {
 fn show(out: &mut impl Write, run: &Run) -> io::Result<()> {
     let Run { conditions, report } = run;
     let requests = &report.requests;
-    writeln!(out, "{} at {}", conditions.arrivals, conditions.url)?;
+    writeln!(out, "{} at {}", conditions.plan.arrivals, conditions.url)?;
     writeln!(
         out,
         "requests {} sent, {} measured: {} complete, {} hung up, {} failed",
@@ -275,7 +275,7 @@ fn show(out: &mut impl Write, run: &Run) -> io::Result<()> {
         tokens.without_usage,
         tokens.other_length
     )?;
-    writeln!(out, "plan {}, seed {}", conditions.plan_hash, conditions.seed)
+    writeln!(out, "plan {}, seed {}", conditions.plan.hash, conditions.plan.seed)
 }
 
 fn show_spread(out: &mut impl Write, name: &str, spread: &Spread) -> io::Result<()> {
