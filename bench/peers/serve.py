@@ -150,7 +150,7 @@ def latency(args, rate):
         args, url, side, name, "--arrivals", f"poisson:{rate:.4f}",
         "--duration", f"{args.seconds}s", "--warmup", f"{args.warmup}s"))
     for pair in reports:
-        hashes = {report["conditions"]["plan_hash"] for report in pair.values()}
+        hashes = {report["conditions"]["plan"]["hash"] for report in pair.values()}
         assert len(hashes) == 1, "both sides are asked the same"
     for figure in ("ttft_ms", "itl_ms", "tpot_ms"):
         for percentile in ("p50", "p99"):
