@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use causeway_engine::Submission;
-use causeway_ledger::{CacheState, Sha256};
-use causeway_policy::{OnDisconnect, Policy};
+use causeway_ledger::{CacheState, Sha256, Start};
+use causeway_policy::Policy;
 use causeway_request::{Priority, RequestId, TokenId};
 use causeway_session::{Asked, Given, Place, Prompt, answer_rules};
-use causeway_text::{CivilTime, StopMatcher};
+use causeway_text::{AnswerRules, CivilTime, StopMatcher};
 use serde_json::Value;
-use tokio::sync::mpsc::{Receiver, channel, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel, unbounded_channel};
 
 use crate::accounts::{Entry, Progress};
 use crate::auth::Caller;
@@ -131,8 +131,6 @@ impl State {
         prompt: Prompt,
         arrived_ns: u64,
     ) -> Result<Answering, ApiError> {
-        let Ask { prefix, caller, received, choices, seed, wants_tokens, .. } = ask;
-        let id = self.wire_id(prefix);
         let look = model.driver.look();
         let place = Place {
             queue: look.load.waiting,
@@ -140,53 +138,30 @@ impl State {
             cache: if model.limits.prefix_cache { CacheState::Cold } else { CacheState::Off },
             chunk: model.limits.budget,
         };
-        let policy = Arc::new(policy);
         let rules = answer_rules(&policy, prompt.text.as_deref(), prompt.continues);
-        let asked = Asked { id: RequestId(0), received, seed, choice: 0 };
-        let first = causeway_session::start(&model.about, &policy, prompt, asked, &place);
-        let (seed, sha256) = (first.request.effective.seed, first.policy.sha256);
-        let effective = &first.request.effective;
-        let prompt = effective.prompt.clone();
-        let prompt_tokens = effective.prompt_tokens.iter().copied().map(TokenId).collect();
+        let received = ask.received.clone();
+        let asked = Asked { id: RequestId(0), received, seed: ask.seed, choice: 0 };
+        let start = causeway_session::start(&model.about, &policy, prompt, asked, &place);
         let (sender, events) = channel(EVENTS_MAX);
+        let shared = Shared {
+            wire_id: self.wire_id(ask.prefix),
+            model,
+            policy: Arc::new(policy),
+            start,
+            rules,
+            sender,
+            arrived_ns,
+        };
         let (mut jobs, mut runs, mut progresses) = (Vec::new(), Vec::new(), Vec::new());
         let mut leader = None;
-        for choice in 0..choices {
-            let run_id = self.request_id();
-            let mut start = first.clone();
-            start.request.id = run_id.0;
-            start.request.effective.choice = choice;
-            let (outlet, steps): (Outlet, _) = unbounded_channel();
-            jobs.push((
-                Submission {
-                    request: start.request.effective.to_request(run_id),
-                    policy: Arc::clone(&policy),
-                    arrived_ns,
-                    priority: ask.priority,
-                    deadline_ns: ask.timeout_ms.map(|ms| arrived_ns + ms * 1_000_000),
-                    cache_salt: salt(&caller, ask.cache_salt.as_deref()),
-                    shares_with: leader,
-                },
-                outlet,
-            ));
-            leader.get_or_insert(run_id);
-            let progress = Arc::new(Progress::default());
-            progresses.push((run_id, Arc::clone(&progress)));
-            runs.push(Run {
-                id: run_id,
-                wire_id: id.clone(),
-                model: Arc::clone(&model),
-                state: Arc::clone(self),
-                start,
-                rules: rules.clone(),
-                wants_tokens,
-                on_disconnect: on_disconnect(&policy),
-                arrived_ns,
-                steps,
-                outbox: Outbox::new(choice, sender.clone()),
-                progress,
-            });
+        for choice in 0..ask.choices {
+            let (job, run) = self.choice(&ask, &shared, choice, leader);
+            leader.get_or_insert(run.id);
+            progresses.push((run.id, Arc::clone(&run.progress)));
+            jobs.push(job);
+            runs.push(run);
         }
+        let Shared { wire_id: id, model, start, .. } = shared;
         match model.driver.submit(jobs).await {
             Ok(taken) => taken?,
             Err(_) => return Err(ApiError::server("the engine has stopped")),
@@ -197,25 +172,74 @@ impl State {
             created,
             model: Arc::clone(&model),
             choices: progresses,
-            owner: caller.name,
+            owner: ask.caller.name,
         });
         self.observer.taken(&id, runs.len());
-        for run in runs {
-            run.spawn();
-        }
+        runs.into_iter().for_each(Run::spawn);
+        let effective = start.request.effective;
         Ok(Answering {
             id,
             created,
             model,
-            choices,
-            seed,
-            policy: sha256,
-            tells_tokens: wants_tokens.is_some(),
-            prompt,
-            prompt_tokens,
+            choices: ask.choices,
+            seed: effective.seed,
+            policy: start.policy.sha256,
+            tells_tokens: ask.wants_tokens.is_some(),
+            prompt: effective.prompt,
+            prompt_tokens: effective.prompt_tokens.into_iter().map(TokenId).collect(),
             events,
         })
     }
+
+    /// One of the parallel choices: what the engine is given, and who reads what comes.
+    fn choice(
+        self: &Arc<Self>,
+        ask: &Ask,
+        shared: &Shared,
+        choice: u32,
+        leader: Option<RequestId>,
+    ) -> ((Submission, Outlet), Run) {
+        let id = self.request_id();
+        let mut start = shared.start.clone();
+        start.request.id = id.0;
+        start.request.effective.choice = choice;
+        let (outlet, steps): (Outlet, _) = unbounded_channel();
+        let submission = Submission {
+            request: start.request.effective.to_request(id),
+            policy: Arc::clone(&shared.policy),
+            arrived_ns: shared.arrived_ns,
+            priority: ask.priority,
+            deadline_ns: ask.timeout_ms.map(|ms| shared.arrived_ns + ms * 1_000_000),
+            cache_salt: salt(&ask.caller, ask.cache_salt.as_deref()),
+            shares_with: leader,
+        };
+        let run = Run {
+            id,
+            wire_id: shared.wire_id.clone(),
+            model: Arc::clone(&shared.model),
+            state: Arc::clone(self),
+            start,
+            rules: shared.rules.clone(),
+            wants_tokens: ask.wants_tokens,
+            on_disconnect: shared.policy.file().operation.on_disconnect,
+            arrived_ns: shared.arrived_ns,
+            steps,
+            outbox: Outbox::new(choice, shared.sender.clone()),
+            progress: Arc::new(Progress::default()),
+        };
+        ((submission, outlet), run)
+    }
+}
+
+/// What the choices of one request have in common.
+struct Shared {
+    wire_id: String,
+    model: Arc<Served>,
+    policy: Arc<Policy>,
+    start: Start,
+    rules: AnswerRules,
+    sender: Sender<(u32, Event)>,
+    arrived_ns: u64,
 }
 
 /// What the engine keys cached prefixes by beside the tokens: callers share none.
@@ -224,10 +248,6 @@ fn salt(caller: &Caller, asked: Option<&str>) -> Option<String> {
         ("", None) => None,
         (name, asked) => Some(format!("{}:{name}:{}", name.len(), asked.unwrap_or_default())),
     }
-}
-
-fn on_disconnect(policy: &Policy) -> OnDisconnect {
-    policy.file().operation.on_disconnect
 }
 
 /// Refuses a prompt that leaves no room for what is asked.

@@ -43,6 +43,7 @@ impl Outbox {
             return;
         }
         let event = Event::Part(std::mem::take(&mut self.pending));
+        // What a reader who is gone would have read goes with it.
         if let Err(TrySendError::Full((_, Event::Part(part)))) =
             self.sender.try_send((self.choice, event))
         {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use causeway_ledger::{Measured, RecordBuilder, Shown, Start};
 use causeway_policy::OnDisconnect;
-use causeway_request::{Canceller, RequestId, StepOutput, StopReason};
+use causeway_request::{Canceller, Priority, RequestId, StepOutput, StopReason};
 use causeway_text::{Answer, AnswerRules};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -66,31 +66,18 @@ impl Run {
     }
 
     /// Reads the run to its end, keeps its record, and tells whoever waits.
-    pub(crate) async fn read(self) {
-        let Self {
-            id,
-            wire_id,
-            model,
-            state,
-            start,
-            rules,
-            wants_tokens,
-            on_disconnect,
-            arrived_ns,
-            mut steps,
-            mut outbox,
-            progress,
-        } = self;
-        let model = &*model;
+    async fn read(mut self) {
+        let model = Arc::clone(&self.model);
+        let rules = std::mem::take(&mut self.rules);
         let answer = Answer::new(&model.text.tokenizer, &rules);
         let mut reading = Reading {
             answer: answer.expect("invariant: stop strings were checked with the request"),
-            builder: RecordBuilder::new(start),
+            builder: RecordBuilder::new(self.start.clone()),
             text: String::new(),
             whole_bytes: 0,
             shown_bytes: 0,
             held: VecDeque::new(),
-            wants_tokens,
+            wants_tokens: self.wants_tokens,
             stopped: None,
             overrun: 0,
         };
@@ -98,48 +85,61 @@ impl Run {
         let spent = loop {
             tokio::select! {
                 biased;
-                delivered = steps.recv() => match delivered {
+                delivered = self.steps.recv() => match delivered {
                     Some(Delivered::Ended(spent)) => break *spent,
-                    Some(Delivered::Prefilled { computed, known }) => {
-                        progress.prefilled(computed, known);
-                        outbox.hint(Event::Prefilled { computed, known });
-                    }
-                    Some(Delivered::Step(output)) => {
-                        progress.step();
-                        let is_over = reading.stopped.is_some();
-                        let part = reading.take(&output, model, &rules);
-                        if has_reader {
-                            outbox.push(part);
-                        }
-                        if !is_over && let Some(stop) = &reading.stopped {
-                            model.driver.end(id, stop.clone());
-                        }
-                    }
-                    None => break lost(state.clock.now_ns()),
+                    Some(delivered) => self.take(delivered, &mut reading, &rules),
+                    None => break lost(self.state.clock.now_ns()),
                 },
-                room = outbox.room(), if has_reader && outbox.has_pending() => {
-                    if room.is_ok() {
-                        outbox.flush();
+                room = self.outbox.room(), if has_reader && self.outbox.has_pending() => {
+                    has_reader = room.is_ok();
+                    if has_reader {
+                        self.outbox.flush();
+                    } else {
+                        self.disconnected();
                     }
                 }
-                () = outbox.closed(), if has_reader => {
+                () = self.outbox.closed(), if has_reader => {
                     has_reader = false;
-                    match on_disconnect {
-                        OnDisconnect::Cancel => model.driver.cancel(id, Canceller::Disconnect),
-                        OnDisconnect::Finish => {
-                            model.driver.set_priority(id, causeway_request::Priority::Idle);
-                        }
-                    }
+                    self.disconnected();
                 }
             }
         };
-        let (rest, ended, record) = reading.close(spent, arrived_ns, &state, &rules);
-        progress.ended(&ended);
-        state.observer.ended(&wire_id, &record);
-        state.keep(record).await;
+        let (rest, ended, record) = reading.close(spent, self.arrived_ns, &self.state, &rules);
+        self.progress.ended(&ended);
+        self.state.observer.ended(&self.wire_id, &record);
+        self.state.keep(record).await;
         if has_reader {
-            outbox.push(rest);
-            let _ = outbox.finish(Event::Ended(Box::new(ended))).await;
+            self.outbox.push(rest);
+            // A reader that is gone has missed nothing that its account does not say.
+            let _ = self.outbox.finish(Event::Ended(Box::new(ended))).await;
+        }
+    }
+
+    /// One output of the engine, read and handed on.
+    fn take(&mut self, delivered: Delivered, reading: &mut Reading<'_>, rules: &AnswerRules) {
+        match delivered {
+            Delivered::Prefilled { computed, known } => {
+                self.progress.prefilled(computed, known);
+                self.outbox.hint(Event::Prefilled { computed, known });
+            }
+            Delivered::Step(output) => {
+                self.progress.step();
+                let was_over = reading.stopped.is_some();
+                self.outbox.push(reading.take(&output, &self.model, rules));
+                if !was_over && let Some(stop) = &reading.stopped {
+                    self.model.driver.end(self.id, stop.clone());
+                }
+            }
+            Delivered::Ended(_) => {}
+        }
+    }
+
+    /// Nobody reads any more: the policy says what becomes of the run.
+    fn disconnected(&self) {
+        let driver = &self.model.driver;
+        match self.on_disconnect {
+            OnDisconnect::Cancel => driver.cancel(self.id, Canceller::Disconnect),
+            OnDisconnect::Finish => driver.set_priority(self.id, Priority::Idle),
         }
     }
 }
