@@ -54,14 +54,22 @@ pub(crate) fn choose<F: Forward>(
 
 fn choose_one(run: &mut Run, row: &[f32]) -> Chosen {
     let step = run.step();
-    match catch_unwind(AssertUnwindSafe(|| run.choose(row))) {
-        Ok(Ok(choice)) => Ok((choice, digest(row))),
-        Ok(Err(error)) => Err(sentence(&error)),
-        Err(panic) => Err(format!("choosing step {step} panicked: {}", panic_text(&*panic))),
-    }
+    let choice = guarded(step, || run.choose(row).map_err(|error| sentence(&error)))?;
+    Ok((choice, digest(row)))
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
+/// What `choose` gives, or a sentence where it panics.
+pub(crate) fn guarded<T>(
+    step: u32,
+    choose: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
+    let panicked =
+        |panic: Box<dyn Any + Send>| format!("choosing step {step} panicked: {}", text(&*panic));
+    catch_unwind(AssertUnwindSafe(choose)).map_err(panicked)?
+}
+
+/// What a panic said.
+fn text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

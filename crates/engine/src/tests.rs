@@ -1,5 +1,10 @@
 //! The loop on a tiny model: steps, stops, refusals, cancels and recomputation.
 
+mod accounts;
+mod prefixes;
+mod stand_in;
+mod stress;
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -309,6 +309,12 @@ impl Cache {
         self.sequences.contains_key(&request)
     }
 
+    /// Blocks there can be, over all groups of layers.
+    #[must_use]
+    pub fn blocks_max(&self) -> usize {
+        self.groups.iter().map(|group| group.blocks_max).sum()
+    }
+
     /// Where the blocks are.
     #[must_use]
     pub fn counts(&self) -> BlockCounts {

@@ -1,5 +1,7 @@
 //! Blocks are counted right, windows give back what they cannot read, numbers come back.
 
+mod prefixes;
+
 use causeway_request::RequestId;
 
 use crate::{Blocks, Cache, CacheError, KvShape, KvType, LayerShape};

@@ -1,0 +1,215 @@
+//! What is kept of sequences that are gone: found as whole blocks, told apart, given up in order.
+
+use std::collections::BTreeMap;
+
+use causeway_kernels::{HeadQueries, Kernels};
+use causeway_request::{RequestId, TokenId};
+
+use super::cache;
+use crate::{BLOCK_POSITIONS, BlockCounts, Cache, ChainHash, KvType};
+
+const HEAD_DIM: usize = 20;
+
+fn root() -> ChainHash {
+    ChainHash::root(&[7; 32], "f32", None)
+}
+
+/// A link for each whole block.
+fn chain(root: ChainHash, tokens: &[TokenId]) -> Vec<ChainHash> {
+    let mut last = root;
+    let link = |block: &[TokenId]| {
+        last = last.next(block);
+        last
+    };
+    tokens.chunks_exact(BLOCK_POSITIONS).map(link).collect()
+}
+
+fn tokens(count: u32, seed: u32) -> Vec<TokenId> {
+    (0..count).map(|i| TokenId(i.wrapping_mul(31) ^ seed)).collect()
+}
+
+/// What a position holds in these tests: a number of all tokens up to it.
+fn content(tokens: &[TokenId], position: usize) -> f32 {
+    let fold = |sum: u32, token: &TokenId| (sum * 131 + token.0 % 9_973 + 1) % 65_521;
+    f32::from(u16::try_from(tokens[..=position].iter().fold(0, fold)).unwrap())
+}
+
+/// Computes positions `first..end`, as a pass does.
+fn compute(cache: &mut Cache, id: RequestId, tokens: &[TokenId], first: usize, end: usize) {
+    cache.reserve(id, end).unwrap();
+    for position in first..end {
+        let value = content(tokens, position);
+        let row: Vec<f32> = (0..40u8).map(|i| value + f32::from(i % 20)).collect();
+        for layer in 0..2 {
+            cache.write(id, layer, position, (&row, &row));
+        }
+    }
+    cache.offer(id, &chain(root(), tokens), end);
+    cache.retire(id, end);
+}
+
+/// Reads every position that a query at `next` sees: one query over one position is its value.
+fn check_contents(cache: &Cache, id: RequestId, tokens: &[TokenId], next: usize) {
+    let query = [0.0; HEAD_DIM];
+    for (layer, window) in [(0, None), (1, Some(20))] {
+        let first = window.map_or(0, |window: usize| (next + 1).saturating_sub(window));
+        let (store, table) = cache.view(id, layer);
+        for position in first..next {
+            let mut out = [0.0; 32];
+            let visible = [(position, position + 1)];
+            let queries = HeadQueries { queries: &[&query], visible: &visible };
+            Kernels::best().attend(queries, &store.slab(table, 1), &mut out);
+            assert_eq!(out[0], content(tokens, position), "{id} reads {position} of {layer}");
+            assert_eq!(out[19], content(tokens, position) + 19.0);
+        }
+    }
+}
+
+fn both() -> Cache {
+    cache(&[None, Some(20)], KvType::F32, 160)
+}
+
+#[test]
+fn a_root_tells_every_part_apart() {
+    let roots = [
+        ChainHash::root(&[7; 32], "f32", None),
+        ChainHash::root(&[8; 32], "f32", None),
+        ChainHash::root(&[7; 32], "f16", None),
+        ChainHash::root(&[7; 32], "f32", Some("")),
+        ChainHash::root(&[7; 32], "f32", Some("x")),
+        ChainHash::root(&[7; 32], "f32", Some("y")),
+        // The same letters, cut elsewhere.
+        ChainHash::root(&[7; 32], "f32x", None),
+    ];
+    let links = roots.iter().map(|root| (chain(*root, &tokens(16, 0))[0], ()));
+    assert_eq!(links.collect::<BTreeMap<_, _>>().len(), roots.len());
+    let (one, other) = (tokens(32, 0), [tokens(16, 1), tokens(32, 0)[16..].to_vec()].concat());
+    assert_ne!(chain(root(), &one)[1], chain(root(), &other)[1], "a link covers all before it");
+}
+
+/// A first sequence of `kept` tokens ends; how many positions does one of `asked` get?
+fn hit_of(kept: u32, asked: u32) -> usize {
+    let (mut cache, first, second) = (both(), RequestId(0), RequestId(1));
+    let all = tokens(kept.max(asked), 5);
+    compute(&mut cache, first, &all[..kept as usize], 0, kept as usize);
+    cache.remove(first);
+    let asked = &all[..asked as usize];
+    let hit = cache.attach(second, &chain(root(), asked), asked.len());
+    if hit > 0 {
+        check_contents(&cache, second, asked, hit);
+    }
+    hit
+}
+
+#[test]
+fn a_hit_is_whole_blocks_and_never_everything() {
+    for (kept, asked, want) in [
+        (15, 15, 0),
+        (16, 16, 0),
+        (16, 17, 16),
+        (33, 33, 32),
+        (32, 32, 16),
+        (100, 100, 96),
+        (100, 40, 32),
+        (100, 97, 96),
+        (40, 100, 32),
+    ] {
+        assert_eq!(hit_of(kept, asked), want, "{kept} kept, {asked} asked");
+    }
+}
+
+#[test]
+fn a_window_that_is_gone_hides_the_prefix_before_it() {
+    // The layers with a window have twelve blocks, the sequence sixteen.
+    let mut cache = cache(&[None, Some(20)], KvType::F32, 1_000);
+    let (all, first, second) = (tokens(250, 4), RequestId(0), RequestId(1));
+    for start in (0..250).step_by(25) {
+        compute(&mut cache, first, &all, start, start + 25);
+    }
+    cache.remove(first);
+    let links = chain(root(), &all);
+    assert_eq!(cache.attach(second, &links[..2], 40), 0);
+    assert_eq!(cache.attach(second, &links, 250), 240);
+    check_contents(&cache, second, &all, 240);
+}
+
+#[test]
+fn the_longest_idle_is_given_up_first_and_counted() {
+    // Five blocks that everything can use: 3 * 16 positions and one for each of two sequences.
+    let mut cache = cache(&[None, None], KvType::F32, 48);
+    let prompts = [tokens(33, 1), tokens(33, 2), tokens(33, 3)];
+    for (id, prompt) in prompts.iter().enumerate().take(2) {
+        let id = RequestId(id as u64);
+        compute(&mut cache, id, prompt, 0, 33);
+        cache.remove(id);
+    }
+    let counts = |held, cached, free, evictions| BlockCounts { held, cached, free, evictions };
+    // Two whole blocks of each stay, and the half full ones were free at once.
+    assert_eq!(cache.counts(), counts(0, 4, 1, 0));
+    let used = cache.attach(RequestId(7), &chain(root(), &prompts[0]), 33);
+    assert_eq!((used, cache.counts()), (32, counts(2, 2, 1, 0)));
+    cache.remove(RequestId(7));
+    compute(&mut cache, RequestId(8), &prompts[2], 0, 33);
+    // The second prompt's blocks had been idle the longest.
+    assert_eq!(cache.counts(), counts(3, 2, 0, 2));
+    assert_eq!(cache.attach(RequestId(9), &chain(root(), &prompts[1]), 33), 0);
+    assert_eq!(cache.attach(RequestId(9), &chain(root(), &prompts[0]), 33), 32);
+}
+
+#[test]
+fn a_sibling_holds_what_it_shares() {
+    let (mut cache, first, second) = (both(), RequestId(0), RequestId(1));
+    let prompt = tokens(70, 9);
+    cache.reserve(first, 70).unwrap();
+    compute(&mut cache, first, &prompt, 0, 70);
+    assert_eq!(cache.fork(first, second, 69), 64);
+    compute(&mut cache, first, &tokens(80, 9), 70, 80);
+    cache.remove(first);
+    check_contents(&cache, second, &prompt, 64);
+    cache.remove(second);
+    // One that is far ahead has given back what a sibling would have to read.
+    compute(&mut cache, RequestId(2), &tokens(140, 9), 0, 140);
+    assert_eq!(cache.fork(RequestId(2), RequestId(3), 69), 0);
+    assert_eq!(cache.fork(RequestId(77), RequestId(3), 69), 0, "nobody is there");
+}
+
+#[test]
+fn a_promise_takes_all_or_nothing_and_leaves_some() {
+    let mut cache = cache(&[None], KvType::F32, 48);
+    cache.promise(RequestId(0), 40, 2).unwrap();
+    assert_eq!(cache.counts().held, 3);
+    assert!(cache.promise(RequestId(1), 17, 1).is_err());
+    assert_eq!(cache.counts().held, 3);
+    cache.promise(RequestId(1), 17, 0).unwrap();
+    assert_eq!(cache.counts().held, 5);
+}
+
+/// Sequences that begin alike come, go on and go, in a pool that is too small to keep them.
+#[test]
+fn every_hit_reads_what_it_would_have_computed() {
+    let mut cache = both();
+    let mut numbers = (1u64..).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33);
+    let mut roll = |end: u32| u32::try_from(numbers.next().unwrap() % u64::from(end)).unwrap();
+    let (mut hits, mut total) = (0, 0);
+    for id in 0..600 {
+        let id = RequestId(id);
+        let mut all = tokens(64, roll(3));
+        all.truncate(1 + roll(64) as usize);
+        all.extend(tokens(roll(60), 1_000 + roll(2)));
+        let mut first = cache.attach(id, &chain(root(), &all), all.len());
+        (hits, total) = (hits + usize::from(first > 0), total + 1);
+        while first < all.len() {
+            let end = all.len().min(first + 1 + roll(32) as usize);
+            if first > 0 {
+                check_contents(&cache, id, &all, first);
+            }
+            compute(&mut cache, id, &all, first, end);
+            first = end;
+        }
+        cache.remove(id);
+        let BlockCounts { held, cached, free, .. } = cache.counts();
+        assert_eq!((held, cached + free), (0, cache.blocks_max()), "no block is lost");
+    }
+    assert!(hits > total / 10, "{hits} of {total}");
+    assert!(cache.counts().evictions > 100);
+}
