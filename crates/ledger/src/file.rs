@@ -115,15 +115,9 @@ impl Stored {
         let has_answer_hash = self.record.answer_hash() == self.answer_hash;
         match (has_id, has_answer_hash) {
             (true, true) => None,
-            (false, true) => {
-                Some("was changed after it was written: its `id` is not its content's")
-            }
-            (true, false) => {
-                Some("was changed after it was written: its `answer_hash` is not its content's")
-            }
-            (false, false) => Some(
-                "was changed after it was written: its `id` and `answer_hash` are not its content's",
-            ),
+            (false, true) => Some("its `id` is not its content's"),
+            (true, false) => Some("its `answer_hash` is not its content's"),
+            (false, false) => Some("its `id` and `answer_hash` are not its content's"),
         }
     }
 }

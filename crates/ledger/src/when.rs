@@ -5,7 +5,8 @@ const DAY_SECONDS: u64 = 86_400;
 /// A time that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no time: give a span such as 90s, 30m, 2h or 7d, or a UTC date such as 2026-01-31 or 2026-01-31T15:04:05"
+    "`{text}` is no time: give a span such as 90s, 30m, 2h or 7d, or a UTC date such as \
+     2026-01-31 or 2026-01-31T15:04:05"
 )]
 pub struct WhenError {
     pub text: String,
