@@ -1,19 +1,21 @@
 //! `causeway diff`: compare two records and name the first step that differs, and why.
 
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
 
-use causeway_ledger::{Pair, Record, Stored, Verdict, compare, read, report};
+use causeway_ledger::{Pair, Record, Stored, Verdict, compare, report};
 
+use crate::commands::ledger::{StorePlace, named_record};
 use crate::failure::{Failure, Outcome};
 
 /// Arguments of `causeway diff`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The first record.
-    a: PathBuf,
-    /// The second record.
-    b: PathBuf,
+    /// The first record: a file, or an id in the store.
+    a: String,
+    /// The second record: a file, or an id in the store.
+    b: String,
+    #[command(flatten)]
+    place: StorePlace,
     /// Print the verdict as one line of JSON.
     #[arg(long)]
     json: bool,
@@ -21,21 +23,18 @@ pub(crate) struct Args {
 
 /// Runs the command: exit code 0 where the records are the same answer, 1 where they are not.
 pub(crate) fn run(args: &Args) -> Outcome {
-    let (a, b) = (read_record(&args.a)?.record, read_record(&args.b)?.record);
+    let (a, b) =
+        (read_record(&args.a, &args.place)?.record, read_record(&args.b, &args.place)?.record);
     let verdict = compare(&a, &b);
     print_verdict(&verdict, &a, &b, Pair { a: "A", b: "B" }, args.json)?;
     if verdict.is_equal() { Ok(()) } else { Err(Failure::Unequal) }
 }
 
 /// Reads a record, and warns where it is not what was written.
-pub(crate) fn read_record(path: &Path) -> Result<Stored, Failure> {
-    let stored = read(path).map_err(|error| match error.is_callers_mistake() {
-        true => Failure::caller(error),
-        false => Failure::world(error),
-    })?;
-    if !stored.is_unchanged() {
-        let path = path.display();
-        eprintln!("causeway: record `{path}` was changed after it was written: its id differs");
+pub(crate) fn read_record(name: &str, place: &StorePlace) -> Result<Stored, Failure> {
+    let stored = named_record(name, place)?;
+    if let Some(sign) = stored.edited() {
+        eprintln!("causeway: record `{name}` was changed after it was written: {sign}");
     }
     Ok(stored)
 }

@@ -6,6 +6,7 @@ mod completions;
 mod detokenize;
 mod diff;
 mod inspect;
+mod ledger;
 mod load;
 mod logits;
 mod models;
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     Replay(replay::Args),
     /// Compare two records and name the first step that differs, and why.
     Diff(diff::Args),
+    /// List, show and export the records in the store.
+    Ledger(ledger::Args),
     /// Show a model file: metadata, tensors, sizes and values.
     Inspect(inspect::Args),
     /// Fetch a model by name.
@@ -76,6 +79,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Template(args) => template::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Diff(args) => diff::run(&args),
+        Command::Ledger(args) => ledger::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::Models(args) => models::run(&args),

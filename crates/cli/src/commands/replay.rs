@@ -1,7 +1,5 @@
 //! `causeway replay`: run a record again and prove it equal, or name the first step that differs.
 
-use std::path::PathBuf;
-
 use causeway_ledger::{Pair, Record, compare};
 use causeway_policy::PolicyFile;
 use causeway_request::StepOutput;
@@ -9,6 +7,7 @@ use causeway_session::{Loaded, Place};
 
 use crate::clock::Clock;
 use crate::commands::diff::{print_verdict, read_record};
+use crate::commands::ledger::StorePlace;
 use crate::commands::run::interrupts;
 use crate::failure::{Failure, Outcome};
 use crate::generate::{Job, Watcher, generate};
@@ -18,8 +17,10 @@ use crate::session;
 /// Arguments of `causeway replay`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The record to play again.
-    record: PathBuf,
+    /// The record to play again: a file, or an id in the store.
+    record: String,
+    #[command(flatten)]
+    place: StorePlace,
     /// Another model than the record names: a name, .gguf file or folder.
     #[arg(short, long)]
     model: Option<String>,
@@ -36,7 +37,7 @@ pub(crate) struct Args {
 
 /// Runs the command: exit code 0 where the replay proves the record, 1 where it does not.
 pub(crate) fn run(args: &Args) -> Outcome {
-    let recorded = read_record(&args.record)?.record;
+    let recorded = read_record(&args.record, &args.place)?.record;
     let again = run_again(&recorded, args)?;
     prove(&recorded, &again, args.json)
 }

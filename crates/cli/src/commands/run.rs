@@ -15,6 +15,7 @@ use causeway_text::Chat;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
+use crate::commands::ledger::{StorePlace, store_failure};
 use crate::failure::{Failure, Outcome};
 use crate::generate::{Job, Watcher, generate};
 use crate::loaded::{ModelFlags, about, session_failure};
@@ -44,6 +45,26 @@ pub(crate) struct Ask {
     /// Write the record of the run to FILE.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Put the record of the run into the ledger's store; `--store FILE` asks for it too.
+    #[arg(long)]
+    keep: bool,
+    #[command(flatten)]
+    place: StorePlace,
+}
+
+impl Ask {
+    /// Whether the record goes into the store.
+    fn keeps(&self) -> bool {
+        self.keep || self.place.is_named()
+    }
+
+    /// What the line of account says of a record in the store: how to find it again.
+    pub(super) fn kept(&self, record: &Record) -> String {
+        if !self.keeps() {
+            return String::new();
+        }
+        format!(", record {}", &record.id().to_string()[..12])
+    }
 }
 
 /// What is asked of the model.
@@ -193,7 +214,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let printed = printed.map_err(Failure::from);
     if !args.json && matches!(printed, Ok(()) | Err(Failure::ReaderGone)) {
-        eprintln!("{}", account_line(&record));
+        eprintln!("{}{}", account_line(&record), args.ask.kept(&record));
     }
     printed?;
     match &record.end.stop {
@@ -210,6 +231,7 @@ pub(super) fn answer(ask: &Ask, watcher: &mut dyn Watcher) -> Result<Record, Fai
     if let Some(path) = &ask.record {
         causeway_ledger::probe(path).map_err(write_failure)?;
     }
+    let store = ask.keeps().then(|| ask.place.open()).transpose()?;
     let interrupted = interrupts()?;
     let (file, seed) = ask.policy.file()?;
     let loaded = ask.model.open()?;
@@ -232,6 +254,9 @@ pub(super) fn answer(ask: &Ask, watcher: &mut dyn Watcher) -> Result<Record, Fai
     let record = generate(&mut engine, job, &Clock::start(), &interrupted, watcher)?;
     if let Some(path) = &ask.record {
         causeway_ledger::write(&record, path).map_err(write_failure)?;
+    }
+    if let Some(mut store) = store {
+        store.insert(record.clone()).map_err(store_failure)?;
     }
     Ok(record)
 }

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         probabilities(&steps.steps, &mut page);
     }
     io::stdout().write_all(page.as_bytes())?;
-    eprintln!("{}", account_line(&record));
+    eprintln!("{}{}", account_line(&record), args.ask.kept(&record));
     Ok(())
 }
 
