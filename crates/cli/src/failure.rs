@@ -34,8 +34,12 @@ impl Failure {
     /// Prints the one sentence, if there is one, to stderr.
     pub(crate) fn print(&self) {
         if let Self::Caller(error) | Self::World(error) = self {
-            // Some causes draw a picture below their first line.
-            let first_line = |text: String| text.lines().next().unwrap_or_default().to_owned();
+            // Some causes draw a picture below their first line, and some quote a file's own
+            // words, which may not drive the reader's terminal.
+            let first_line = |text: String| -> String {
+                let line = text.lines().next().unwrap_or_default();
+                line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+            };
             let causes: Vec<String> =
                 error.chain().map(|cause| first_line(cause.to_string())).collect();
             eprintln!("causeway: {}", causes.join(": "));

@@ -52,6 +52,13 @@ fn records_that_differ_end_with_1_and_the_step() {
 }
 
 #[test]
+fn a_records_own_words_do_not_drive_the_terminal() {
+    let hostile = GOLDEN.replacen("\"id\"", "\"\\u001b[2Jid\"", 1);
+    let other = record("hostile.json", &hostile);
+    check(&[], &other, 1, &["is damaged", "unknown field `\u{fffd}[2Jid`"]);
+}
+
+#[test]
 fn a_damaged_record_ends_with_1_and_a_missing_one_with_2() {
     let cut = record("cut.json", &GOLDEN[..1000]);
     check(&[], &cut, 1, &["cut.json` is damaged", "EOF"]);
