@@ -144,7 +144,7 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("hyper-util", "what joins hyper to the sockets of tokio"),
     ("indicatif", "a progress bar that knows when it is not on a terminal"),
     ("libm", "exp, ln and pow with the same bits on every system"),
-    ("memmap2", "the platform calls behind a read-only file mapping"),
+    ("memmap2", "the platform calls behind file mappings and memory in huge pages"),
     ("minijinja", "a Jinja parser and interpreter, with fuel against hostile templates"),
     ("minijinja-contrib", "Python's string, list and dict methods in templates"),
     ("proptest", "generated cases that shrink, in tests"),
