@@ -152,6 +152,17 @@ impl ModelFile {
         }
     }
 
+    /// Does so for `bytes`, a part of a tensor of this model, once nothing reads it soon.
+    pub fn release(&self, bytes: &[u8]) {
+        for Shard { mapping, .. } in &self.shards {
+            let (all, part) = (mapping.bytes().as_ptr_range(), bytes.as_ptr_range());
+            if all.start <= part.start && part.end <= all.end {
+                let start = part.start.addr() - all.start.addr();
+                mapping.release_part(start..start + bytes.len()).unwrap_or_default();
+            }
+        }
+    }
+
     /// Asks the kernel to read the files ahead, before all of them is wanted. Advice, as above.
     pub fn will_need(&self) {
         for shard in &self.shards {

@@ -11,6 +11,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -38,7 +39,7 @@ impl Mapping {
             0 => None,
             // SAFETY: the mapping is private to this value and read only. Another program may
             // still change the file; the module's first comment says what follows from that.
-            _ => Some(unsafe { Mmap::map(&file) }?),
+            bytes => Some(unsafe { Mmap::map(&file) }.map_err(|error| unmapped(bytes, error))?),
         };
         Ok(Self { file, map, modified: metadata.modified().ok() })
     }
@@ -66,6 +67,22 @@ impl Mapping {
         Ok(())
     }
 
+    /// Does the same for a part of `bytes()`, and for what else lies on its first and last page.
+    pub(crate) fn release_part(&self, part: Range<usize>) -> io::Result<()> {
+        #[cfg(unix)]
+        if let Some(map) = self.map.as_ref().filter(|_| !part.is_empty()) {
+            // SAFETY: as in `release_pages`; a part outside the mapping is refused by the system.
+            unsafe {
+                map.unchecked_advise_range(
+                    memmap2::UncheckedAdvice::DontNeed,
+                    part.start,
+                    part.len(),
+                )
+            }?;
+        }
+        Ok(())
+    }
+
     /// Tells the kernel that the whole file will be read soon, so that it reads ahead.
     pub(crate) fn will_need(&self) -> io::Result<()> {
         #[cfg(unix)]
@@ -74,6 +91,11 @@ impl Mapping {
         }
         Ok(())
     }
+}
+
+/// Says how much room a file wanted that could not be mapped.
+fn unmapped(bytes: u64, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("its {bytes} bytes cannot be mapped: {error}"))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ fn an_empty_file_is_mapped_as_nothing() {
     let mapping = Mapping::open(&path).unwrap();
     assert_eq!(mapping.bytes(), b"");
     mapping.release_pages().unwrap();
+    mapping.release_part(0..0).unwrap();
     mapping.will_need().unwrap();
 }
 
@@ -34,6 +35,10 @@ fn released_pages_come_back() {
     assert!(mapping.bytes() == content);
     mapping.release_pages().unwrap();
     assert!(mapping.bytes() == content);
+    for part in [0..0, 0..1, 4095..4097, 5000..9000, 399_999..400_000, 0..400_000] {
+        mapping.release_part(part).unwrap();
+        assert!(mapping.bytes() == content);
+    }
 }
 
 #[test]
