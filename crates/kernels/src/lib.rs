@@ -27,6 +27,7 @@ mod lanes_attention;
 #[cfg(target_arch = "x86_64")]
 mod lanes_matmul;
 mod math;
+mod memory;
 mod ops;
 mod packed;
 mod parallel;
@@ -37,7 +38,7 @@ pub use attention::{HeadQueries, KvSlab, KvType, SEGMENT, TILE};
 pub use dispatch::{Isa, IsaError, Kernels};
 pub use format::{Format, RawBlock};
 pub use math::{exp, gelu, sigmoid, silu};
-pub use packed::{PackError, PackedMatrix, RowSource};
+pub use packed::{PackError, PackedMatrix, Packing, RowSource};
 pub use parallel::{Pool, Tile, Tiled};
 
 /// Output rows that lie side by side in the lanes of one weight group.

@@ -1,8 +1,10 @@
 //! A weight matrix re-laid for rows in lanes: same numbers, other places.
 
+use std::fmt;
 use std::ops::Range;
 
 use crate::format::{Layout, with_layout};
+use crate::memory::Memory;
 use crate::{BLOCK, Format, LANES, Pool, RawBlock};
 
 /// Where the rows of a matrix come from while it is re-laid.
@@ -11,6 +13,22 @@ pub trait RowSource: Sync {
     fn blocks(&self, row: usize, blocks: &mut [RawBlock]);
     /// Fills `bits` with row `row` of a float matrix, each number's bits in the low end.
     fn floats(&self, row: usize, bits: &mut [u32]);
+    /// Told that these rows have been re-laid and are not asked for again.
+    fn passed(&self, _rows: Range<usize>) {}
+}
+
+impl<S: RowSource + ?Sized> RowSource for &S {
+    fn blocks(&self, row: usize, blocks: &mut [RawBlock]) {
+        (**self).blocks(row, blocks);
+    }
+
+    fn floats(&self, row: usize, bits: &mut [u32]) {
+        (**self).floats(row, bits);
+    }
+
+    fn passed(&self, rows: Range<usize>) {
+        (**self).passed(rows);
+    }
 }
 
 /// Why a matrix could not be re-laid.
@@ -18,8 +36,10 @@ pub trait RowSource: Sync {
 pub enum PackError {
     #[error("a row of {columns} values is not a multiple of the {multiple} that its type needs")]
     RowLength { columns: usize, multiple: usize },
-    #[error("a matrix of {rows} x {columns} values does not fit into memory")]
+    #[error("a matrix of {rows} x {columns} values is larger than any memory")]
     TooLarge { rows: usize, columns: usize },
+    #[error("re-laid weights of {bytes} bytes do not fit into memory")]
+    OutOfMemory { bytes: usize },
 }
 
 /// One cache line.
@@ -30,77 +50,177 @@ struct Line([u8; 64]);
 /// `(rows, columns)` weights in groups of sixteen rows; see `format` for the layout.
 #[derive(Debug)]
 pub struct PackedMatrix {
+    shape: PackedShape,
+    memory: Memory,
+    /// Where the matrix begins in its memory, in bytes.
+    start: usize,
+}
+
+/// What a matrix is, apart from its numbers.
+#[derive(Debug, Clone, Copy)]
+struct PackedShape {
     format: Format,
     rows: usize,
     columns: usize,
-    lines: Vec<Line>,
+}
+
+impl PackedShape {
+    fn groups(&self) -> usize {
+        self.rows.div_ceil(LANES)
+    }
+
+    /// Cache lines of one group.
+    fn group_lines(&self) -> usize {
+        self.format.group_bytes(self.columns) / 64
+    }
+}
+
+/// Most bytes that one work item of a packing writes: small beside the caches, so that the file
+/// pages it read are given back soon, and large beside the cost of giving them back.
+const ITEM_BYTES_MAX: usize = 1 << 20;
+/// Work items per thread that even a small matrix is cut into.
+const ITEMS_PER_THREAD: usize = 4;
+
+/// Matrices on their way into one piece of memory.
+///
+/// A matrix that `add` returns may be read once `finish` has returned.
+#[derive(Default)]
+pub struct Packing<'a> {
+    memory: Memory,
+    lines: usize,
+    planned: Vec<(PackedShape, Box<dyn RowSource + 'a>)>,
+}
+
+impl fmt::Debug for Packing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packing").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Packing<'a> {
+    /// Bytes that the matrices take so far.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.lines * 64
+    }
+
+    /// Plans a matrix; nothing is read yet.
+    ///
+    /// # Errors
+    /// `PackError` where the row length does not suit the format, or bytes cannot be counted.
+    pub fn add(
+        &mut self,
+        format: Format,
+        (rows, columns): (usize, usize),
+        source: impl RowSource + 'a,
+    ) -> Result<PackedMatrix, PackError> {
+        let multiple = format.row_multiple();
+        if columns == 0 || !columns.is_multiple_of(multiple) {
+            return Err(PackError::RowLength { columns, multiple });
+        }
+        let shape = PackedShape { format, rows, columns };
+        let start = self.bytes();
+        // Half the address space, so that no sum of sizes overflows.
+        let lines_max = isize::MAX.unsigned_abs() / 64;
+        // The bits of a group, at the most that a number takes.
+        let lines = columns
+            .checked_mul(32 * LANES)
+            .and_then(|_| shape.groups().checked_mul(shape.group_lines())?.checked_add(self.lines));
+        let too_large = PackError::TooLarge { rows, columns };
+        self.lines = lines.filter(|&lines| lines <= lines_max).ok_or(too_large)?;
+        self.planned.push((shape, Box::new(source)));
+        Ok(PackedMatrix { shape, memory: self.memory.clone(), start })
+    }
+
+    /// Takes the memory and re-lays every matrix, groups in parallel, in the order of `add`.
+    ///
+    /// # Errors
+    /// `PackError::OutOfMemory`.
+    pub fn finish(self, pool: &Pool) -> Result<(), PackError> {
+        let bytes = self.bytes();
+        self.memory.fill(bytes, |bytes| {
+            let mut rest: &mut [Line] = bytemuck::cast_slice_mut(bytes);
+            for (shape, source) in &self.planned {
+                let (lines, others) = rest.split_at_mut(shape.groups() * shape.group_lines());
+                pack_matrix(shape, lines, source.as_ref(), pool);
+                rest = others;
+            }
+        })
+    }
+}
+
+fn pack_matrix(shape: &PackedShape, lines: &mut [Line], source: &dyn RowSource, pool: &Pool) {
+    let PackedShape { format, rows, columns } = *shape;
+    let group_lines = shape.group_lines();
+    let most = (ITEM_BYTES_MAX / 64 / group_lines).max(1);
+    let per_item = shape.groups().div_ceil(pool.threads() * ITEMS_PER_THREAD).clamp(1, most);
+    pool.chunks(lines, per_item * group_lines, &|item, lines| {
+        let first = item * per_item * LANES;
+        for (group, lines) in lines.chunks_exact_mut(group_lines).enumerate() {
+            let start = first + group * LANES;
+            let rows = start..rows.min(start + LANES);
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(lines);
+            with_layout!(
+                format,
+                L => pack_group::<L>(bytes, rows, columns, source),
+                else pack_float_group(format.bits() / 8, bytes, rows, columns, source)
+            );
+        }
+        source.passed(first..rows.min(first + per_item * LANES));
+    });
+    source.passed(0..rows);
 }
 
 impl PackedMatrix {
-    /// Re-lays a matrix, groups in parallel.
+    /// Re-lays one matrix into memory of its own, groups in parallel.
     ///
     /// # Errors
     /// `PackError` where the row length does not suit the format or memory does not suffice.
     pub fn pack(
         format: Format,
-        (rows, columns): (usize, usize),
+        shape: (usize, usize),
         source: &dyn RowSource,
         pool: &Pool,
     ) -> Result<Self, PackError> {
-        let multiple = format.row_multiple();
-        if columns == 0 || !columns.is_multiple_of(multiple) {
-            return Err(PackError::RowLength { columns, multiple });
-        }
-        let too_large = PackError::TooLarge { rows, columns };
-        let groups = rows.div_ceil(LANES);
-        let lines_per_group = format.group_bytes(columns) / 64;
-        let count = groups.checked_mul(lines_per_group).ok_or(too_large)?;
-        let mut lines = Vec::new();
-        lines.try_reserve_exact(count).map_err(|_| too_large)?;
-        lines.resize(count, Line([0; 64]));
-        let rows_of = |group: usize| group * LANES..rows.min((group + 1) * LANES);
-        pool.chunks(&mut lines, lines_per_group, &|group, lines| {
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(lines);
-            with_layout!(
-                format,
-                L => pack_group::<L>(bytes, rows_of(group), columns, source),
-                else pack_float_group(format.bits() / 8, bytes, rows_of(group), columns, source)
-            );
-        });
-        Ok(Self { format, rows, columns, lines })
+        let mut packing = Packing::default();
+        let matrix = packing.add(format, shape, source)?;
+        packing.finish(pool)?;
+        Ok(matrix)
     }
 
     #[must_use]
     pub fn format(&self) -> Format {
-        self.format
+        self.shape.format
     }
 
     /// Output rows.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.rows
+        self.shape.rows
     }
 
     /// Inputs of a row.
     #[must_use]
     pub fn columns(&self) -> usize {
-        self.columns
+        self.shape.columns
     }
 
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.lines.len() * 64
+        self.shape.groups() * self.shape.group_lines() * 64
     }
 
     pub(crate) fn groups(&self) -> usize {
-        self.rows.div_ceil(LANES)
+        self.shape.groups()
     }
 
-    /// The bytes of one group.
+    /// The bytes of one group, on the edge of a cache line.
     pub(crate) fn group(&self, group: usize) -> &[u8] {
-        let lines = self.format.group_bytes(self.columns) / 64;
-        bytemuck::cast_slice(&self.lines[group * lines..(group + 1) * lines])
+        assert!(group < self.groups(), "inside the matrix");
+        let bytes = self.shape.group_lines() * 64;
+        let start = self.start + group * bytes;
+        &self.memory.bytes()[start..start + bytes]
     }
 
     /// One row's share of one block, as it was before it was re-laid.
@@ -109,15 +229,19 @@ impl PackedMatrix {
     /// On a float matrix, or outside the matrix.
     #[must_use]
     pub fn block(&self, row: usize, block: usize) -> RawBlock {
-        assert!(row < self.rows && block * BLOCK < self.columns, "inside the matrix");
+        assert!(row < self.rows() && block * BLOCK < self.columns(), "inside the matrix");
         let (bytes, lane) = (self.group(row / LANES), row % LANES);
-        with_layout!(self.format, L => unpack_block::<L>(bytes, lane, block),
+        with_layout!(self.shape.format, L => unpack_block::<L>(bytes, lane, block),
             else unreachable!("invariant: only quantised matrices have blocks"))
     }
 
-    /// Bits of one number of a float matrix.
-    pub(crate) fn float_bits(&self, row: usize, column: usize) -> u32 {
-        let size = self.format.bits() / 8;
+    /// Bits of one number of a float matrix, in the low end.
+    ///
+    /// # Panics
+    /// Outside the matrix.
+    #[must_use]
+    pub fn float_bits(&self, row: usize, column: usize) -> u32 {
+        let size = self.shape.format.bits() / 8;
         let at = (column * LANES + row % LANES) * size;
         let bytes = &self.group(row / LANES)[at..at + size];
         bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u32::from(byte))
@@ -246,3 +370,6 @@ fn unpack_block<L: Layout>(bytes: &[u8], lane: usize, block: usize) -> RawBlock 
     }
     raw
 }
+
+#[cfg(test)]
+mod tests;

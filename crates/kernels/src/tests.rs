@@ -4,7 +4,7 @@ use crate::attention::{HeadQueries, KvSlab, KvType};
 use crate::{BLOCK, Format, Isa, Kernels, PackedMatrix, Pool, QuantisedRows, RawBlock, RowSource};
 
 /// A small reproducible source of numbers (SplitMix64, Steele et al. 2014).
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -15,7 +15,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn byte(&mut self) -> u8 {
+    pub(crate) fn byte(&mut self) -> u8 {
         self.next().to_le_bytes()[0]
     }
 

@@ -41,6 +41,8 @@ pub enum ModelError {
     UnusedTensor { name: String, architecture: String },
     #[error("tensor `{name}` cannot be re-laid")]
     Pack { name: String, source: PackError },
+    #[error("the weights cannot be re-laid")]
+    Memory { source: PackError },
     #[error("the model's values cannot be read")]
     Weights(#[from] WeightsError),
     #[error("token {token} is outside the vocabulary of {vocab_size}")]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use causeway_kernels::{Kernels, KvType, PackedMatrix, Pool};
+use causeway_kernels::{Kernels, KvType, PackedMatrix, Packing, Pool};
 use causeway_kv_cache::KvShape;
 use causeway_weights::{Format, ModelFile, Tensor};
 
@@ -89,14 +89,15 @@ impl Model {
             return Err(ModelError::Context { asked: context_len, context_len: model });
         }
         file.will_need();
+        let packing = Packing::default();
         let mut loader =
-            Loader { file: &file, config: &config, names, pool: &pool, used: BTreeSet::new() };
+            Loader { file: &file, config: &config, names, packing, used: BTreeSet::new() };
         let layers = (0..config.shape.n_layers)
             .map(|layer| loader.layer(layer))
             .collect::<Result<_, _>>()?;
         let output_norm = loader.norm(names.global(Global::OutputNorm), config.shape.hidden_dim)?;
         let output = loader.output(hugging_face && file.config().is_some_and(hf::is_tied))?;
-        loader.refuse_unused()?;
+        loader.finish(&pool)?;
         let rope = |rope| Rope::new(rope, config.shape.head_dim, context_len);
         let ropes = config.ropes.iter().copied().map(rope).collect();
         let embedding = names.global(Global::Embedding).to_owned();
@@ -210,7 +211,7 @@ struct Loader<'a> {
     file: &'a ModelFile,
     config: &'a Config,
     names: Names,
-    pool: &'a Pool,
+    packing: Packing<'a>,
     used: BTreeSet<String>,
 }
 
@@ -244,9 +245,10 @@ impl<'a> Loader<'a> {
         Ok(values)
     }
 
+    /// A matrix whose numbers come when the packing is finished.
     fn matrix(
-        &self,
-        tensor: Tensor<'_>,
+        &mut self,
+        tensor: Tensor<'a>,
         shape: (usize, usize),
         interleaved_head: Option<usize>,
     ) -> Result<PackedMatrix, ModelError> {
@@ -255,9 +257,8 @@ impl<'a> Loader<'a> {
         let Some(format) = relay::format(tensor.dtype) else {
             return Err(ModelError::TensorType { name, dtype: tensor.dtype.name().to_owned() });
         };
-        let rows = Rows { tensor, interleaved_head };
-        PackedMatrix::pack(format, shape, &rows, self.pool)
-            .map_err(|source| ModelError::Pack { name, source })
+        let rows = Rows { file: self.file, tensor, interleaved_head };
+        self.packing.add(format, shape, rows).map_err(|source| ModelError::Pack { name, source })
     }
 
     fn linear(
@@ -306,6 +307,12 @@ impl<'a> Loader<'a> {
         let embedding = self.wanted(self.names.global(Global::Embedding))?;
         let own = self.tensor(self.names.global(Global::Output)).filter(|_| !tied);
         self.matrix(own.unwrap_or(embedding), (vocab_size, hidden_dim), None)
+    }
+
+    /// Re-lays all matrices, once it is known that nothing is left over.
+    fn finish(self, pool: &Pool) -> Result<(), ModelError> {
+        self.refuse_unused()?;
+        self.packing.finish(pool).map_err(|source| ModelError::Memory { source })
     }
 
     /// A weight that no part reads means another computation than the file's.

@@ -1,11 +1,13 @@
 //! Takes a tensor of a file apart into the rows that `kernels` re-lays; no number changes.
 
+use std::ops::Range;
+
 use causeway_kernels::{Format, RawBlock, RowSource};
 use causeway_weights::quant::{
     BlockQ2_K, BlockQ3_K, BlockQ4_0, BlockQ4_1, BlockQ4_K, BlockQ5_0, BlockQ5_1, BlockQ5_K,
     BlockQ6_K, BlockQ8_0, KScales, blocks,
 };
-use causeway_weights::{DType, Tensor};
+use causeway_weights::{DType, ModelFile, Tensor};
 
 /// The format that a tensor of this type is re-laid to.
 pub(crate) fn format(dtype: DType) -> Option<Format> {
@@ -30,6 +32,8 @@ pub(crate) fn format(dtype: DType) -> Option<Format> {
 /// Rows of a tensor, in the order the forward pass wants them.
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
+    /// Where the tensor lies: its pages are let go once they are re-laid.
+    pub(crate) file: &'a ModelFile,
     pub(crate) tensor: Tensor<'a>,
     /// Head size, where each head's rows lie as interleaved pairs (2i, 2i + 1) and are wanted
     /// as halves (i, i + d/2).
@@ -107,6 +111,15 @@ impl RowSource for Rows<'_> {
             *bits = bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u32::from(byte));
         }
     }
+
+    fn passed(&self, rows: Range<usize>) {
+        // Rows that change places lie anywhere in the tensor until all have passed.
+        if self.interleaved_head.is_some() && rows.len() < self.tensor.rows() {
+            return;
+        }
+        let row_bytes = self.tensor.bytes.len() / self.tensor.rows().max(1);
+        self.file.release(&self.tensor.bytes[rows.start * row_bytes..rows.end * row_bytes]);
+    }
 }
 
 /// Blocks of 32 with one scale and perhaps a minimum: `parts` gives d, m and signed quants.
@@ -162,3 +175,6 @@ fn k_type<B: causeway_weights::quant::Block>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! Memory that re-laid weights lie in: one piece for a whole model.
+
+use std::sync::{Arc, OnceLock};
+
+use memmap2::MmapMut;
+
+use crate::PackError;
+
+/// Bytes of a huge page.
+const HUGE: usize = 2 << 20;
+/// From here on memory is asked for in huge pages: what the last one wastes is little beside it.
+const HUGE_FROM: usize = 4 * HUGE;
+
+/// Zeroed memory that is filled once and then shared for reading.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Memory(Arc<OnceLock<MmapMut>>);
+
+impl Memory {
+    /// The bytes, on a page's edge.
+    ///
+    /// # Panics
+    /// Before `fill`.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.get().expect("invariant: a packing is finished before its matrices are used")
+    }
+
+    /// Takes `bytes` bytes, has them written, and shares them.
+    pub(crate) fn fill(
+        &self,
+        bytes: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Result<(), PackError> {
+        let is_huge = bytes >= HUGE_FROM;
+        let rounded =
+            if is_huge { bytes.checked_next_multiple_of(HUGE) } else { Some(bytes.max(1)) };
+        let map = rounded.and_then(|len| MmapMut::map_anon(len).ok());
+        let mut map = map.ok_or(PackError::OutOfMemory { bytes })?;
+        #[cfg(target_os = "linux")]
+        if is_huge {
+            // Advice: the same weights in fewer pages are read faster, and cost fewer faults.
+            map.advise(memmap2::Advice::HugePage).unwrap_or_default();
+        }
+        write(&mut map[..bytes]);
+        self.0.set(map).expect("invariant: a packing is finished once");
+        Ok(())
+    }
+}
