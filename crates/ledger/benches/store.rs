@@ -38,10 +38,14 @@ fn us(time: Duration, count: usize) -> f64 {
 
 fn hashes(records: &[Record]) {
     let begin = Instant::now();
-    records.iter().for_each(|record| drop(std::hint::black_box(record.id())));
+    for record in records {
+        std::hint::black_box(record.id());
+    }
     println!("id: {:.0} us a record", us(begin.elapsed(), records.len()));
     let begin = Instant::now();
-    records.iter().for_each(|record| drop(std::hint::black_box(record.answer_hash())));
+    for record in records {
+        std::hint::black_box(record.answer_hash());
+    }
     println!("answer hash: {:.0} us a record", us(begin.elapsed(), records.len()));
 }
 
@@ -58,7 +62,7 @@ fn by_writer(records: &[Record], path: &std::path::Path) {
     let writer = Writer::start(Store::open(path).unwrap(), WriterLimits::default());
     let mut pushes = Vec::new();
     let begin = Instant::now();
-    for record in records.to_vec() {
+    for record in records.iter().cloned() {
         // At most half the queue, so that what is timed is a push and not a wait.
         while writer.is_under_pressure() {
             std::thread::yield_now();

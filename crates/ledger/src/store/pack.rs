@@ -145,7 +145,7 @@ fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
         bytes.push(0x80 | (number & 0x7f) as u8);
         number >>= 7;
     }
-    bytes.push(number as u8);
+    bytes.push((number & 0x7f) as u8);
 }
 
 fn push_bytes(bytes: &mut Vec<u8>, value: &[u8]) {
