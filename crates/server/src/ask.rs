@@ -14,6 +14,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel, unbounded_channel};
 use crate::accounts::{Entry, Progress};
 use crate::auth::Caller;
 use crate::driver::Outlet;
+use crate::effective::in_words_of;
 use crate::error::ApiError;
 use crate::event::Event;
 use crate::fields::Edit;
@@ -109,7 +110,8 @@ impl State {
         let lower = move || {
             state.base.check_seed(ask.seed)?;
             let file = state.base.with(&ask.edits)?;
-            let policy = model.compile(&file)?;
+            let policy = model.compile(&file);
+            let policy = policy.map_err(|error| in_words_of(&ask.edits, error))?;
             let now = CivilTime::from_unix(state.clock.unix_s());
             let prompt = model.prompt(given, &file, now)?;
             check_length(&policy, &prompt, &model, &ask)?;

@@ -1,6 +1,6 @@
 //! The policy of one request: the server's own, and what the request adds to it.
 
-use causeway_policy::{PolicyFile, Problem};
+use causeway_policy::PolicyFile;
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
@@ -45,15 +45,8 @@ impl Base {
             }
             put(&mut tree, edit.path, edit.value.clone());
         }
-        PolicyFile::from_json(&tree).map_err(|problems| {
-            let first = problems.0.first().map(path_of).unwrap_or_default();
-            let field = edits.iter().find(|edit| edit.path == first).map(|edit| edit.field);
-            let text = problems.to_string();
-            match field {
-                Some(field) => ApiError::field(field, text.replace(&first, field)),
-                None => ApiError::bad_request(text),
-            }
-        })
+        PolicyFile::from_json(&tree)
+            .map_err(|problems| in_words_of(edits, ApiError::bad_request(problems.to_string())))
     }
 
     /// Whether the policy says how many tokens an answer may have.
@@ -110,21 +103,14 @@ fn put(tree: &mut Value, path: &str, value: Value) {
     *at = value;
 }
 
-/// The path that a problem is about.
-fn path_of(problem: &Problem) -> String {
-    match problem {
-        Problem::UnknownField { path, .. }
-        | Problem::NotSupported { path }
-        | Problem::WrongType { path, .. }
-        | Problem::OutOfRange { path, .. }
-        | Problem::UnknownWord { path, .. }
-        | Problem::Repeated { path, .. } => path.clone(),
-        Problem::NotInOrder { field }
-        | Problem::NotOfPeer { field, .. }
-        | Problem::OutsidePeer { field, .. } => (*field).to_owned(),
-        Problem::GivenTwice { name, .. } => name.clone(),
-        Problem::Missing { path, .. } => (*path).to_owned(),
-    }
+/// An error about the policy, in the words of the request that made it.
+pub(crate) fn in_words_of(edits: &[Edit], error: ApiError) -> ApiError {
+    let named = |path: &str| format!("`{path}`");
+    let Some(edit) = edits.iter().find(|edit| error.message.contains(&named(edit.path))) else {
+        return error;
+    };
+    let message = error.message.replace(&named(edit.path), &named(edit.field));
+    ApiError { message, param: Some(edit.field.to_owned()), ..error }
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub(crate) fn app(state: Arc<State>) -> Router {
         .route("/v1/completions", post(completions::answer))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*name}", get(models::one))
+        .route("/v1/requests", get(requests::list))
         .route("/v1/requests/{id}", get(requests::tell).delete(requests::cancel))
         .route("/tokenize", post(tokens::tokenize))
         .route("/detokenize", post(tokens::detokenize))

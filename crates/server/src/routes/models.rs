@@ -53,7 +53,22 @@ fn model(name: &str, loaded: &[Arc<Served>], state: &State) -> Value {
             "kv_type": served.about.numerics.kv_type,
             "numerics": served.about.numerics.version,
             "has_chat_template": served.text.template.is_some(),
+            "load": load(served),
         }),
     };
     model
+}
+
+/// How busy its engine is.
+fn load(served: &Served) -> Value {
+    let look = served.driver.look();
+    json!({
+        "running": look.load.running,
+        "waiting": look.load.waiting,
+        "held_blocks": look.load.held_blocks,
+        "cached_blocks": look.load.cached_blocks,
+        "free_blocks": look.load.free_blocks,
+        "passes": look.passes,
+        "budget": look.budget,
+    })
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/requests/{id}` and `DELETE /v1/requests/{id}`: the account of a request, and its end.
+//! `GET /v1/requests`, and `GET` and `DELETE /v1/requests/{id}`: accounts, and the end of one.
 
 use std::sync::Arc;
 
@@ -7,11 +7,24 @@ use axum::extract::{Path, State as Shared};
 use axum::http::StatusCode;
 use axum::response::Response;
 use causeway_request::Canceller;
+use serde_json::json;
 
 use crate::accounts::Entry;
 use crate::auth::{Caller, Role};
 use crate::error::{ApiError, json_response};
 use crate::state::State;
+
+/// The caller's requests that have not ended; an operator's are everybody's.
+pub(crate) async fn list(
+    Shared(state): Shared<Arc<State>>,
+    Extension(caller): Extension<Caller>,
+) -> Response {
+    let sees_all = caller.role == Role::Operate;
+    let live = state.accounts.live();
+    let own = live.iter().filter(|entry| sees_all || entry.owner == caller.name);
+    let body = json!({ "object": "list", "data": own.map(Entry::to_json).collect::<Vec<_>>() });
+    json_response(StatusCode::OK, &body)
+}
 
 /// What a request is doing, or what it took.
 ///
