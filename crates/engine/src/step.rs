@@ -76,9 +76,16 @@ impl<F: Forward> Engine<F> {
         }
         let request = self.scheduler.next_waiting()?;
         let (_, tokens) = self.scheduler.progress(request)?;
-        let message = match self.cache.promise(request, tokens, 0) {
+        let chunk = tokens.min(self.scheduler.budget());
+        let room = self.cache.promise(request, tokens, 0);
+        let message = match room.and_then(|()| self.cache.reserve(request, chunk)) {
             Err(error) => choosing::sentence(&error),
-            Ok(()) => return None,
+            Ok(()) => {
+                // It was another request that found no room; this one takes its turn.
+                self.holds.remove(&request);
+                self.cache.remove(request);
+                return None;
+            }
         };
         self.end(request, StopReason::Error { message }).map(Output::Ended)
     }

@@ -88,7 +88,7 @@ fn number(seed: u64, end: u64) -> u64 {
 /// Every third prompt begins with the words of all others of its kind.
 fn request(id: u64, mix: Mix) -> Request {
     let length = 1 + number(id, mix.prompt_max);
-    let kind = if id % 3 == 0 { 7 } else { id };
+    let kind = if id.is_multiple_of(3) { 7 } else { id };
     let token = |i: u64| {
         let own = if i < length * 3 / 4 { kind } else { id };
         TokenId(u32::try_from(1_000 + (i * 7_919 + own * 104_729) % 30_000).unwrap())

@@ -270,8 +270,9 @@ impl Scheduler {
     fn next_admissible(&self) -> Option<usize> {
         let is_due = |entry: &Entry| {
             let leader = entry.follows.and_then(|leader| self.entry(leader));
-            // A sibling that waits for the same prompt would compute it a second time.
-            leader.is_none_or(|leader| leader.has_prompt)
+            // A sibling that waits for the same prompt would compute it a second time; behind a
+            // less urgent one it would wait for everyone.
+            leader.is_none_or(|leader| leader.has_prompt || leader.priority > entry.priority)
         };
         let due = self.waiting.iter().enumerate().filter(|(_, entry)| is_due(entry));
         due.min_by_key(|(_, entry)| entry.rank()).map(|(index, _)| index)

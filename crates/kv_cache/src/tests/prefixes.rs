@@ -59,8 +59,10 @@ fn check_contents(cache: &Cache, id: RequestId, tokens: &[TokenId], next: usize)
             let visible = [(position, position + 1)];
             let queries = HeadQueries { queries: &[&query], visible: &visible };
             Kernels::best().attend(queries, &store.slab(table, 1), &mut out);
-            assert_eq!(out[0], content(tokens, position), "{id} reads {position} of {layer}");
-            assert_eq!(out[19], content(tokens, position) + 19.0);
+            let want = content(tokens, position);
+            let bits = [out[0], out[19]].map(f32::to_bits);
+            let wants = [want, want + 19.0].map(f32::to_bits);
+            assert_eq!(bits, wants, "{id} reads {position} of {layer}");
         }
     }
 }
