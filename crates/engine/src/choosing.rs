@@ -6,13 +6,21 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-use causeway_request::{Choice, Digest, RequestId};
+use causeway_request::{Choice, Digest, RequestId, TokenId};
 
 use crate::run::Run;
 use crate::{Forward, digest};
 
-/// A token and the digest of the logits it was chosen from, or why none could be chosen.
-pub(crate) type Chosen = Result<(Choice, Digest), String>;
+/// A token, and what is told of the logits it was chosen from.
+#[derive(Debug)]
+pub(crate) struct Picked {
+    pub(crate) choice: Choice,
+    pub(crate) digest: Digest,
+    pub(crate) top: Vec<(TokenId, f64)>,
+}
+
+/// What was chosen, or why nothing could be.
+pub(crate) type Chosen = Result<Picked, String>;
 
 /// One run's part in the pass, for whichever thread takes it.
 struct Job<'a> {
@@ -55,7 +63,8 @@ pub(crate) fn choose<F: Forward>(
 fn choose_one(run: &mut Run, row: &[f32]) -> Chosen {
     let step = run.step();
     let choice = guarded(step, || run.choose(row).map_err(|error| sentence(&error)))?;
-    Ok((choice, digest(row)))
+    let top = run.top(row).map_err(|error| sentence(&error))?;
+    Ok(Picked { choice, digest: digest(row), top })
 }
 
 /// What `choose` gives, or a sentence where it panics.

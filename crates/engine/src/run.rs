@@ -14,6 +14,8 @@ pub(crate) struct Run {
     pub(crate) request: Request,
     policy: Arc<Policy>,
     scratch: Scratch,
+    /// How many of the best tokens each step tells of.
+    top_logprobs: usize,
     /// Prompt, response prefill, then every chosen token.
     pub(crate) tokens: Vec<TokenId>,
     pub(crate) arrived_ns: u64,
@@ -38,6 +40,7 @@ impl Run {
             deadline_ns,
             cache_salt: _,
             shares_with,
+            top_logprobs,
         } = submission;
         let tokens = request.tokens.clone();
         let account = PassAccount { prompt_tokens: tokens.len(), ..PassAccount::default() };
@@ -45,6 +48,7 @@ impl Run {
             request,
             policy,
             scratch: Scratch::default(),
+            top_logprobs,
             tokens,
             arrived_ns,
             deadline_ns,
@@ -88,6 +92,15 @@ impl Run {
     pub(crate) fn step(&self) -> u32 {
         let prefilled = u32::try_from(self.request.prefilled);
         prefilled.expect("invariant: a prompt fits a context of 2^24 tokens") + self.account.steps
+    }
+
+    /// The best tokens of the row that the next token is chosen from, where they are asked for.
+    pub(crate) fn top(&mut self, logits: &[f32]) -> Result<Vec<(TokenId, f64)>, ChooseError> {
+        if self.top_logprobs == 0 {
+            return Ok(Vec::new());
+        }
+        let step = self.step();
+        causeway_policy::top_logprobs(logits, step, self.top_logprobs, &mut self.scratch)
     }
 
     pub(crate) fn choose(&mut self, logits: &[f32]) -> Result<Choice, ChooseError> {

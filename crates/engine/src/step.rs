@@ -6,7 +6,7 @@ use causeway_model::Span;
 use causeway_request::{RequestId, StepOutput, StopReason, TokenId};
 use causeway_scheduler::{Plan, Scheduled};
 
-use crate::choosing::{self, Chosen};
+use crate::choosing::{self, Chosen, Picked};
 use crate::room::KvRoom;
 use crate::run::Run;
 use crate::{Engine, Forward, Output, Pass, PassAccount};
@@ -189,7 +189,7 @@ impl<F: Forward> Engine<F> {
     /// Appends what was chosen, or ends the run that could not go on.
     fn commit(&mut self, id: RequestId, chosen: Chosen, now_ns: u64, outputs: &mut Vec<Output>) {
         let (context_len, pass, rows) = (self.context_len, self.passes, self.last_pass.rows);
-        let (choice, digest) = match chosen {
+        let Picked { choice, digest, top } = match chosen {
             Ok(chosen) => chosen,
             Err(message) => {
                 outputs.extend(self.end(id, StopReason::Error { message }).map(Output::Ended));
@@ -207,6 +207,7 @@ impl<F: Forward> Engine<F> {
             rows: u32::try_from(rows).unwrap_or(u32::MAX),
             since_arrival_ns: now_ns.saturating_sub(run.arrived_ns),
             digest,
+            top,
             stop: stop.clone(),
         }));
         match stop {

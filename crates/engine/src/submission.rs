@@ -62,6 +62,8 @@ pub struct Submission {
     pub cache_salt: Option<String>,
     /// The first of several parallel choices, whose prompt this one has: it is computed once.
     pub shares_with: Option<RequestId>,
+    /// How many of the best tokens under the raw logits each step tells of.
+    pub top_logprobs: usize,
 }
 
 impl Submission {
@@ -76,6 +78,7 @@ impl Submission {
             deadline_ns: None,
             cache_salt: None,
             shares_with: None,
+            top_logprobs: 0,
         }
     }
 }

@@ -131,6 +131,7 @@ fn record(index: u64) -> Record {
             rows: 8,
             since_arrival_ns: 5_000_000 * u64::from(step + 1) + random() % 1_000_000,
             digest: Digest(u128::from(random()) << 64 | u128::from(random())),
+            top: Vec::new(),
             stop: None,
         };
         builder.push(&output, " word").unwrap();

@@ -123,6 +123,7 @@ impl Step {
             rows,
             since_arrival_ns,
             digest: Digest(digest),
+            top: _,  // what else might have come is told to whoever asked, not kept
             stop: _, // what ended the run stands at the record's end
         } = output;
         let (token, cause, reasons) = reasons(*step, choice)?;

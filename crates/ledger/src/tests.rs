@@ -79,6 +79,7 @@ pub(crate) fn output(step: u32) -> StepOutput {
         rows: 1,
         since_arrival_ns: 1_000_000 * u64::from(step + 1).pow(2),
         digest: Digest(u128::MAX / u128::from(step + 3)),
+        top: Vec::new(),
         stop: None,
     }
 }

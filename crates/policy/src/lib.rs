@@ -27,6 +27,7 @@ mod rows;
 mod rule;
 mod stage;
 mod survivors;
+mod top;
 mod whole_row;
 
 pub use choose::{Scratch, StepContext, Survivor};
@@ -41,3 +42,4 @@ pub use literal::Literal;
 pub use mask::TokenMask;
 pub use policy::Policy;
 pub use stage::Stage;
+pub use top::top_logprobs;

@@ -55,6 +55,9 @@ pub struct StepOutput {
     /// Nanoseconds from the request's arrival to this step.
     pub since_arrival_ns: u64,
     pub digest: Digest,
+    /// The best tokens under the raw logits with their log-probabilities, best first: as many as
+    /// were asked for, and none where nobody asked.
+    pub top: Vec<(TokenId, f64)>,
     /// Set on the last step of a run that the engine itself ended.
     pub stop: Option<StopReason>,
 }

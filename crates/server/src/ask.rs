@@ -214,6 +214,7 @@ impl State {
             deadline_ns: ask.timeout_ms.map(|ms| shared.arrived_ns + ms * 1_000_000),
             cache_salt: salt(&ask.caller, ask.cache_salt.as_deref()),
             shares_with: leader,
+            top_logprobs: ask.wants_tokens.unwrap_or(0),
         };
         let run = Run {
             id,

@@ -247,7 +247,7 @@ fn token_line(output: &StepOutput, piece: &[u8]) -> TokenLine {
         logprob: output.choice.logprob,
         probability: output.choice.probability,
         rank: output.choice.rank,
-        top: Vec::new(),
+        top: output.top.clone(),
     }
 }
 
