@@ -9,6 +9,8 @@ mod pack;
 mod row;
 mod schema;
 
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _};
@@ -185,12 +187,18 @@ fn cannot_open(path: &Path, source: rusqlite::Error) -> StoreError {
     if path.is_dir() {
         return StoreError::NotALedger { path: path.to_owned() };
     }
-    let is_read_only =
-        |path: &Path| path.metadata().is_ok_and(|metadata| metadata.permissions().readonly());
-    if is_read_only(folder) || is_read_only(path) {
-        return StoreError::ReadOnly { path: path.to_owned() };
+    let tried = match path.exists() {
+        true => File::options().append(true).open(path).map(drop),
+        false => tempfile::tempfile_in(folder).map(drop),
+    };
+    let path = path.to_owned();
+    match tried.map_err(|error| error.kind()) {
+        Err(ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+            StoreError::ReadOnly { path }
+        }
+        Err(ErrorKind::StorageFull) => StoreError::Full { path },
+        _ => StoreError::Sql { path, source },
     }
-    StoreError::Sql { path: path.to_owned(), source }
 }
 
 /// The file that SQLite keeps beside a database under this ending.
