@@ -48,7 +48,9 @@ def causeway_server(args, log, caches):
     extra = args.causeway_args if caches else f"{args.causeway_args} {args.no_cache_args}"
     server = subprocess.Popen(
         [args.causeway, "serve", "-m", args.file, "--addr", "127.0.0.1:0", "--json",
-         "--threads", str(args.threads), *shlex.split(extra)],
+         "--threads", str(args.threads), "--slots", str(args.slots),
+         "--context", str(args.context), "--kv-tokens", str(args.slots * args.context),
+         *shlex.split(extra)],
         stdout=subprocess.PIPE, stderr=log, text=True)
     address = None
     while address is None:
@@ -240,7 +242,7 @@ def arguments():
     parser.add_argument("--exact-requests", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--causeway-args", default="", help="more flags of causeway serve")
-    parser.add_argument("--no-cache-args", default="--prefix-cache off",
+    parser.add_argument("--no-cache-args", default="--no-prefix-cache",
                         help="flags of causeway serve that turn its prefix cache off")
     parser.add_argument("--bare-args", default="", help="flags that turn records off, for overhead")
     parser.add_argument("--causeway-body", default="{}", help="fields of each request")
