@@ -1,7 +1,7 @@
 //! Requests by their id: what they are doing, and what they took once they have ended.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use causeway_request::{Canceller, RequestId, StopReason};
 use serde_json::{Value, json};
@@ -98,7 +98,9 @@ fn account(ended: &Ended) -> Value {
 pub(crate) struct Entry {
     pub(crate) id: String,
     pub(crate) created: u64,
-    pub(crate) model: Arc<Served>,
+    pub(crate) model: String,
+    /// The model itself may be gone once the request has ended.
+    pub(crate) served: Weak<Served>,
     pub(crate) choices: Vec<(RequestId, Arc<Progress>)>,
     /// Whose request it is; requests of others are not told of.
     pub(crate) owner: String,
@@ -155,8 +157,9 @@ impl Entry {
 
     /// Asks for the end of every choice.
     pub(crate) fn cancel(&self, by: Canceller) {
+        let Some(served) = self.served.upgrade() else { return };
         for (id, _) in &self.choices {
-            self.model.driver.cancel(*id, by);
+            served.driver.cancel(*id, by);
         }
     }
 
@@ -173,7 +176,7 @@ impl Entry {
             "id": self.id,
             "object": "request",
             "created": self.created,
-            "model": self.model.about.model.name,
+            "model": self.model,
             "state": if self.has_ended() { "ended" } else { "live" },
             "choices": self.choices.iter().enumerate().map(choice).collect::<Vec<_>>(),
         })

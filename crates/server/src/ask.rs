@@ -172,7 +172,8 @@ impl State {
         self.accounts.add(Entry {
             id: id.clone(),
             created,
-            model: Arc::clone(&model),
+            model: model.about.model.name.clone(),
+            served: Arc::downgrade(&model),
             choices: progresses,
             owner: ask.caller.name,
         });

@@ -17,8 +17,9 @@ use crate::clock::Clock;
 struct Live {
     outlet: Outlet,
     has_token: bool,
-    /// Positions computed when its outlet last heard of it.
+    /// Positions computed when its outlet last heard of it, and those known then.
     computed: usize,
+    known: usize,
     occupancy_max: usize,
 }
 
@@ -100,7 +101,8 @@ impl<F: Forward> Turns<F> {
         let answer = self.engine.submit_all(submissions);
         if answer.is_ok() {
             for (id, outlet) in ids.iter().zip(outlets) {
-                let live = Live { outlet, has_token: false, computed: 0, occupancy_max: 0 };
+                let live =
+                    Live { outlet, has_token: false, computed: 0, known: 0, occupancy_max: 0 };
                 self.live.insert(*id, live);
             }
         }
@@ -121,6 +123,10 @@ impl<F: Forward> Turns<F> {
             match output {
                 Output::Step(step) => {
                     let Some(live) = self.live.get_mut(&step.request) else { continue };
+                    if !live.has_token && live.known > 0 {
+                        let (computed, known) = (live.known, live.known);
+                        let _ = live.outlet.send(Delivered::Prefilled { computed, known });
+                    }
                     live.has_token = true;
                     live.occupancy_max = live.occupancy_max.max(pass.requests);
                     let _ = live.outlet.send(Delivered::Step(step));
@@ -139,7 +145,7 @@ impl<F: Forward> Turns<F> {
         for (id, live) in self.live.iter_mut().filter(|(_, live)| !live.has_token) {
             let Some((computed, known)) = self.engine.progress(*id) else { continue };
             if computed != live.computed {
-                live.computed = computed;
+                (live.computed, live.known) = (computed, known);
                 live.occupancy_max = live.occupancy_max.max(requests);
                 let _ = live.outlet.send(Delivered::Prefilled { computed, known });
             }

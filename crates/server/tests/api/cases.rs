@@ -1,12 +1,9 @@
 //! Faults that users of other engines met: streams, stops, reasoning, limits and bad requests.
 //!
 //! Every case of text is sent whole and as a stream, and both must say the same.
-#![expect(clippy::unwrap_used, reason = "a broken answer is a failed test")]
 
-mod support;
-
+use crate::support::{Server, options, script};
 use serde_json::{Value, json};
-use support::{Server, options, script};
 
 /// What a run of a script must look like.
 struct Want<'a> {

@@ -1,13 +1,10 @@
 //! Requests that end before their time: who asked, what ran, what is left behind.
-#![expect(clippy::unwrap_used, reason = "a broken answer is a failed test")]
-
-mod support;
 
 use std::io::Read as _;
 use std::time::{Duration, Instant};
 
+use crate::support::{Reply, Server, options, script};
 use serde_json::{Value, json};
-use support::{Reply, Server, options, script};
 
 /// An answer without end, 5 ms a token.
 fn endless() -> Value {

@@ -1,6 +1,4 @@
 //! A server in the test's own process, and a client that speaks plain HTTP over a socket.
-#![expect(clippy::unwrap_used, reason = "a broken socket is a failed test")]
-#![allow(dead_code, clippy::allow_attributes, reason = "each test file uses its own part")]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -19,14 +17,14 @@ use tokio::sync::oneshot;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server that ends with its test.
-pub struct Server {
-    pub addr: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) addr: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Options for a test: small, quick, on any free port.
-pub fn options(models: Vec<Source>) -> Options {
+pub(crate) fn options(models: Vec<Source>) -> Options {
     Options {
         addr: "127.0.0.1:0".parse().unwrap(),
         models,
@@ -53,22 +51,22 @@ pub fn options(models: Vec<Source>) -> Options {
 }
 
 /// A script as a model.
-pub fn script(json: &Value) -> Source {
+pub(crate) fn script(json: &Value) -> Source {
     Source::Script(Arc::new(Script::from_json(&json.to_string()).unwrap()))
 }
 
 impl Server {
     /// A server of one script.
-    pub fn of(json: &Value) -> Self {
+    pub(crate) fn of(json: &Value) -> Self {
         Self::start(options(vec![script(json)]))
     }
 
     /// A server of one answer, given to every prompt.
-    pub fn saying(answer: Value) -> Self {
+    pub(crate) fn saying(answer: Value) -> Self {
         Self::of(&serde_json::json!({ "answers": [answer] }))
     }
 
-    pub fn start(options: Options) -> Self {
+    pub(crate) fn start(options: Options) -> Self {
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = mpsc::channel();
         let run = move || {
@@ -81,23 +79,23 @@ impl Server {
     }
 
     /// Asks the server to end; comes back at once.
-    pub fn shut_down(&mut self) {
+    pub(crate) fn shut_down(&mut self) {
         drop(self.stop.take());
     }
 
     /// Waits until the server has ended.
-    pub fn wait(&mut self) {
+    pub(crate) fn wait(&mut self) {
         self.thread.take().unwrap().join().unwrap();
     }
 
-    pub fn connect(&self) -> TcpStream {
+    pub(crate) fn connect(&self) -> TcpStream {
         let socket = TcpStream::connect(self.addr).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket
     }
 
     /// Sends a request and waits for the whole answer.
-    pub fn send(&self, method: &str, path: &str, body: &[u8]) -> Reply {
+    pub(crate) fn send(&self, method: &str, path: &str, body: &[u8]) -> Reply {
         let mut socket = self.connect();
         write_request(&mut socket, method, path, body);
         let mut bytes = Vec::new();
@@ -106,29 +104,29 @@ impl Server {
         Reply::parse(&bytes)
     }
 
-    pub fn post(&self, path: &str, body: &Value) -> Reply {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Reply {
         self.send("POST", path, body.to_string().as_bytes())
     }
 
-    pub fn get(&self, path: &str) -> Reply {
+    pub(crate) fn get(&self, path: &str) -> Reply {
         self.send("GET", path, b"")
     }
 
     /// Posts without waiting for anything.
-    pub fn begin(&self, path: &str, body: &Value) -> TcpStream {
+    pub(crate) fn begin(&self, path: &str, body: &Value) -> TcpStream {
         let mut socket = self.connect();
         write_request(&mut socket, "POST", path, body.to_string().as_bytes());
         socket
     }
 
     /// A request that anybody would be answered.
-    pub fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         let body = serde_json::json!({ "prompt": "a", "max_tokens": 1 });
         self.get("/health").status == 200 && self.post("/v1/completions", &body).status == 200
     }
 
     /// Repeats `look` until it is true; false where it stays false too long.
-    pub fn becomes(&self, look: impl Fn(&Self) -> bool) -> bool {
+    pub(crate) fn becomes(&self, look: impl Fn(&Self) -> bool) -> bool {
         (0..400).any(|_| {
             let is_so = look(self);
             if !is_so {
@@ -148,7 +146,7 @@ impl Drop for Server {
     }
 }
 
-pub fn write_request(socket: &mut TcpStream, method: &str, path: &str, body: &[u8]) {
+pub(crate) fn write_request(socket: &mut TcpStream, method: &str, path: &str, body: &[u8]) {
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
@@ -160,14 +158,14 @@ pub fn write_request(socket: &mut TcpStream, method: &str, path: &str, body: &[u
 
 /// An answer as it came over the wire.
 #[derive(Debug)]
-pub struct Reply {
-    pub status: u16,
-    pub head: String,
-    pub body: String,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Reply {
-    pub fn parse(bytes: &[u8]) -> Self {
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
@@ -176,17 +174,17 @@ impl Reply {
         Self { status, head: head.to_lowercase(), body }
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// The sentence of an error.
-    pub fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         self.json()["error"]["message"].as_str().unwrap_or_default().to_owned()
     }
 
     /// The events of a stream, `[DONE]` and comments left out.
-    pub fn events(&self) -> Vec<Value> {
+    pub(crate) fn events(&self) -> Vec<Value> {
         let lines = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
         lines
             .filter(|line| *line != "[DONE]")
@@ -195,12 +193,12 @@ impl Reply {
     }
 
     /// The text of a stream's first choice.
-    pub fn streamed(&self) -> String {
+    pub(crate) fn streamed(&self) -> String {
         self.pieces(|choice| [&choice["delta"]["content"], &choice["text"]].map(Value::clone))
     }
 
     /// The reasoning of a stream's first choice.
-    pub fn streamed_reasoning(&self) -> String {
+    pub(crate) fn streamed_reasoning(&self) -> String {
         self.pieces(|choice| [choice["delta"]["reasoning_content"].clone(), Value::Null])
     }
 
@@ -218,7 +216,7 @@ impl Reply {
     }
 
     /// Every `finish_reason` of a stream that is not null, in order.
-    pub fn finish_reasons(&self) -> Vec<String> {
+    pub(crate) fn finish_reasons(&self) -> Vec<String> {
         let events = self.events();
         let choices = events.iter().filter_map(|event| event["choices"].as_array()).flatten();
         choices.filter_map(|choice| choice["finish_reason"].as_str().map(str::to_owned)).collect()
