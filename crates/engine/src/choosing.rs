@@ -62,9 +62,11 @@ pub(crate) fn choose<F: Forward>(
 
 fn choose_one(run: &mut Run, row: &[f32]) -> Chosen {
     let step = run.step();
-    let choice = guarded(step, || run.choose(row).map_err(|error| sentence(&error)))?;
-    let top = run.top(row).map_err(|error| sentence(&error))?;
-    Ok(Picked { choice, digest: digest(row), top })
+    guarded(step, || {
+        let choice = run.choose(row).map_err(|error| sentence(&error))?;
+        let top = run.top(row).map_err(|error| sentence(&error))?;
+        Ok(Picked { choice, digest: digest(row), top })
+    })
 }
 
 /// What `choose` gives, or a sentence where it panics.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use causeway_kv_cache::{Cache, ChainHash};
+use causeway_kv_cache::{Cache, ChainHash, Shelf};
 use causeway_model::{Model, Workspace};
 use causeway_request::{Canceller, Priority, RequestId, StopReason};
 use causeway_scheduler::{Arrival, Scheduler, Sizes};
@@ -56,6 +56,21 @@ impl<F: Forward> Engine<F> {
             model,
             limits,
         }
+    }
+
+    /// Gives the prefix cache a shelf, for prefixes that have no room in memory and for those
+    /// that outlive the engine.
+    ///
+    /// # Panics
+    /// If the limits have no `model_key`: another model's keys and values could be found there.
+    pub fn set_shelf(&mut self, shelf: Box<dyn Shelf>) {
+        assert_ne!(self.limits.model_key, [0; 32], "a shelf is shared by models with a key");
+        self.cache.set_shelf(shelf);
+    }
+
+    /// Puts all idle prefixes on the shelf, where there is one: before the engine goes.
+    pub fn shelve(&mut self) {
+        self.cache.shelve();
     }
 
     #[must_use]

@@ -15,6 +15,7 @@ mod submission;
 
 pub use account::{Ended, Load, Output, Pass, PassAccount};
 pub use admission::Refusal;
+pub use causeway_kv_cache::{ChainHash, Shelf};
 pub use engine::Engine;
 pub use forward::Forward;
 pub use submission::{Limits, Submission};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use causeway_request::RequestId;
 
 use crate::group::Group;
-use crate::{BLOCK_POSITIONS, BlockId, ChainHash, KvType, Layer};
+use crate::{BLOCK_POSITIONS, BlockId, ChainHash, KvType, Layer, Shelf};
 
 /// What one layer keeps per position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,11 +87,12 @@ pub struct BlockCounts {
 /// The KV cache of an engine.
 #[derive(Debug)]
 pub struct Cache {
-    layers: Vec<Layer>,
+    pub(crate) layers: Vec<Layer>,
     /// Group of each layer.
     group_of: Vec<usize>,
-    groups: Vec<Group>,
+    pub(crate) groups: Vec<Group>,
     sequences: BTreeMap<RequestId, Sequence>,
+    pub(crate) shelf: Option<Box<dyn Shelf>>,
 }
 
 impl Cache {
@@ -116,7 +117,7 @@ impl Cache {
             group_of.push(group);
         }
         let layers = layers.iter().map(|&layer| Layer::new(*kind, layer)).collect();
-        Self { layers, group_of, groups, sequences: BTreeMap::new() }
+        Self { layers, group_of, groups, sequences: BTreeMap::new(), shelf: None }
     }
 
     /// Gives `request` room for every position below `end`.
@@ -163,24 +164,35 @@ impl Cache {
         request: RequestId,
         end: usize,
     ) -> Result<(), CacheError> {
-        let sequence = self.sequences.get_mut(&request);
+        let sequence = self.sequences.get(&request);
         let sequence = sequence.expect("invariant: a sequence is open before it gets room");
-        let (table, group) = (&mut sequence.tables[group], &mut self.groups[group]);
+        let table = &sequence.tables[group];
         let wanted = end.div_ceil(BLOCK_POSITIONS).saturating_sub(table.first_block);
-        while table.blocks.len() < wanted {
-            let none = CacheError::NoBlocks { blocks_max: group.blocks_max };
-            let block = group.allocate().ok_or(none)?;
-            table.blocks.push(block.0);
+        for _ in table.blocks.len()..wanted {
+            let block = self.allocate(group)?;
+            let sequence = self.sequences.get_mut(&request);
+            let sequence = sequence.expect("invariant: a sequence is open before it gets room");
+            sequence.tables[group].blocks.push(block.0);
         }
+        Ok(())
+    }
+
+    /// A block of one group, held once, with memory behind it.
+    pub(crate) fn allocate(&mut self, index: usize) -> Result<BlockId, CacheError> {
+        self.shelve_next(index);
+        let group = &mut self.groups[index];
+        let none = CacheError::NoBlocks { blocks_max: group.blocks_max };
+        let block = group.allocate().ok_or(none)?;
         let extent = group.blocks().extent();
         for &layer in &group.layers {
             let layer = &mut self.layers[layer];
             if !layer.grow(extent) {
                 let bytes = extent * layer.block_bytes();
+                group.release(block);
                 return Err(CacheError::OutOfMemory { bytes });
             }
         }
-        Ok(())
+        Ok(block)
     }
 
     /// Gives back what no query from the block of `next` on can read.
@@ -237,6 +249,7 @@ impl Cache {
     pub fn attach(&mut self, request: RequestId, chain: &[ChainHash], tokens: usize) -> usize {
         assert!(!self.sequences.contains_key(&request), "a prefix comes first");
         let most = chain.len().min(tokens.saturating_sub(1) / BLOCK_POSITIONS);
+        self.restore(&chain[..most]);
         let count = self.longest_prefix(&chain[..most]);
         if count == 0 {
             return 0;

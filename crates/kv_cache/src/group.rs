@@ -62,6 +62,16 @@ impl Group {
         self.blocks.allocate()
     }
 
+    /// The block that `allocate` would give up, and its name.
+    pub(crate) fn next_to_leave(&self) -> Option<(BlockId, ChainHash)> {
+        if self.blocks.free_count() > 0 { None } else { self.idle_blocks().next() }
+    }
+
+    /// Blocks that nobody holds and that are kept, the next to leave first.
+    pub(crate) fn idle_blocks(&self) -> impl Iterator<Item = (BlockId, ChainHash)> {
+        self.idle.values().map(|block| (*block, self.names[block]))
+    }
+
     /// Blocks that `allocate` can still hand out.
     pub(crate) fn available(&self) -> usize {
         self.blocks_max - self.blocks.held_count()

@@ -2,18 +2,20 @@
 //!
 //! It knows no model by name and schedules nothing.
 //! `blocks` counts who holds which block, `group` keeps what sequences leave behind, `prefix` names
-//! it, `store` holds the numbers, and `Cache` joins them.
+//! it, `prefix_shelf` takes it out of memory and back, `store` holds the numbers, and `Cache` joins them.
 
 mod blocks;
 mod cache;
 mod group;
 mod prefix;
+mod prefix_shelf;
 mod store;
 
 pub use blocks::{BlockId, Blocks};
 pub use cache::{BlockCounts, Cache, CacheError, GroupTable, KvShape, LayerShape};
 pub use causeway_kernels::KvType;
 pub use prefix::ChainHash;
+pub use prefix_shelf::Shelf;
 pub use store::Layer;
 
 /// Positions in one block.

@@ -46,4 +46,12 @@ impl ChainHash {
         }
         Self(hasher.finalize().into())
     }
+
+    /// The name, outside memory, of the block that one group of layers has under this name.
+    #[must_use]
+    pub fn in_group(&self, index: usize) -> Self {
+        let hasher = Sha256::new().chain_update(b"causeway kv group 1\0");
+        let hasher = hasher.chain_update((index as u64).to_le_bytes()).chain_update(self.0);
+        Self(hasher.finalize().into())
+    }
 }

@@ -35,6 +35,19 @@ impl Layer {
         self.head_bytes() * self.shape.n_kv_heads
     }
 
+    /// The keys and the values of one block.
+    pub(crate) fn block(&self, block: BlockId) -> (&[u8], &[u8]) {
+        let (size, at) = (self.block_bytes(), block.0 as usize * self.block_bytes());
+        (&self.keys[at..at + size], &self.values[at..at + size])
+    }
+
+    /// Puts back what `block` gave.
+    pub(crate) fn set_block(&mut self, block: BlockId, keys: &[u8], values: &[u8]) {
+        let (size, at) = (self.block_bytes(), block.0 as usize * self.block_bytes());
+        self.keys[at..at + size].copy_from_slice(keys);
+        self.values[at..at + size].copy_from_slice(values);
+    }
+
     /// Makes room for `blocks` blocks; false where memory does not suffice.
     pub(crate) fn grow(&mut self, blocks: usize) -> bool {
         let bytes = blocks * self.block_bytes();

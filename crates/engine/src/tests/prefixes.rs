@@ -1,9 +1,12 @@
 //! Cached prefixes and shared prompts: what is spared, what is told, and never another bit.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
 use causeway_request::RequestId;
 
 use super::{alone_on, bits, engine_of, greedy, request, run_all, sampled, steps_of};
-use crate::{Engine, Limits, Output, PassAccount, Submission};
+use crate::{ChainHash, Engine, Limits, Output, PassAccount, Shelf, Submission};
 
 fn account_of(outputs: &[Output], id: u64) -> PassAccount {
     let end = |output: &Output| match output {
@@ -128,4 +131,44 @@ fn another_salt_shares_no_prompt() {
     let outputs = run_all(&mut engine, |_, _| ());
     let PassAccount { shared_tokens, cached_tokens, .. } = account_of(&outputs, 1);
     assert_eq!((shared_tokens, cached_tokens), (0, 0));
+}
+
+/// A shelf in memory.
+#[derive(Debug, Clone, Default)]
+struct Board(Arc<Mutex<BTreeMap<ChainHash, Vec<u8>>>>);
+
+impl Shelf for Board {
+    fn holds(&self, name: &ChainHash) -> bool {
+        self.0.lock().unwrap().contains_key(name)
+    }
+
+    fn put(&mut self, name: &ChainHash, bytes: Vec<u8>) {
+        self.0.lock().unwrap().insert(*name, bytes);
+    }
+
+    fn get(&mut self, name: &ChainHash) -> Option<Vec<u8>> {
+        self.0.lock().unwrap().get(name).cloned()
+    }
+
+    fn discard(&mut self, name: &ChainHash) {
+        self.0.lock().unwrap().remove(name);
+    }
+}
+
+#[test]
+fn a_shelf_carries_prefixes_from_engine_to_engine() {
+    for model in ["llama", "gemma3"] {
+        let board = Board::default();
+        let want = bits(&alone_on(model, request(0, 100, 5), sampled()));
+        for (model_key, cached_tokens) in [([1; 32], 0), ([1; 32], 96), ([2; 32], 0)] {
+            let limits = Limits { model_key, ..Limits::new(2, 64) };
+            let mut engine = engine_of(model, 250, limits);
+            engine.set_shelf(Box::new(board.clone()));
+            engine.submit(Submission::new(request(0, 100, 5), sampled(), 0)).unwrap();
+            let outputs = run_all(&mut engine, |_, _| ());
+            assert_eq!(bits(&steps_of(&outputs, 0)), want, "{model}");
+            assert_eq!(account_of(&outputs, 0).cached_tokens, cached_tokens, "{model}");
+            engine.shelve();
+        }
+    }
 }

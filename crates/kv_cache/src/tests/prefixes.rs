@@ -1,12 +1,13 @@
 //! What is kept of sequences that are gone: found as whole blocks, told apart, given up in order.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use causeway_kernels::{HeadQueries, Kernels};
 use causeway_request::{RequestId, TokenId};
 
 use super::cache;
-use crate::{BLOCK_POSITIONS, BlockCounts, Cache, ChainHash, KvType};
+use crate::{BLOCK_POSITIONS, BlockCounts, Cache, ChainHash, KvType, Shelf};
 
 const HEAD_DIM: usize = 20;
 
@@ -186,20 +187,104 @@ fn a_promise_takes_all_or_nothing_and_leaves_some() {
     assert_eq!(cache.counts().held, 5);
 }
 
+/// A shelf in memory, which its test can look into and damage.
+#[derive(Debug, Clone, Default)]
+struct Board(Arc<Mutex<BTreeMap<ChainHash, Vec<u8>>>>);
+
+impl Shelf for Board {
+    fn holds(&self, name: &ChainHash) -> bool {
+        self.0.lock().unwrap().contains_key(name)
+    }
+
+    fn put(&mut self, name: &ChainHash, bytes: Vec<u8>) {
+        assert!(self.0.lock().unwrap().insert(*name, bytes).is_none(), "put once");
+    }
+
+    fn get(&mut self, name: &ChainHash) -> Option<Vec<u8>> {
+        self.0.lock().unwrap().get(name).cloned()
+    }
+
+    fn discard(&mut self, name: &ChainHash) {
+        self.0.lock().unwrap().remove(name);
+    }
+}
+
+/// Leaves a prompt of 100 tokens on a shelf, damages it, and asks another cache for it.
+fn hit_after(damage: impl Fn(&mut Vec<u8>)) -> usize {
+    let (board, prompt) = (Board::default(), tokens(100, 3));
+    let mut before = both();
+    before.set_shelf(Box::new(board.clone()));
+    compute(&mut before, RequestId(0), &prompt, 0, 100);
+    before.remove(RequestId(0));
+    before.shelve();
+    let count = board.0.lock().unwrap().len();
+    assert_eq!(count, 12, "six whole blocks in each of two groups");
+    // The third block of the layers that keep everything.
+    let third = chain(root(), &prompt)[2].in_group(0);
+    damage(board.0.lock().unwrap().get_mut(&third).unwrap());
+    let mut after = both();
+    after.set_shelf(Box::new(board.clone()));
+    let hit = after.attach(RequestId(1), &chain(root(), &prompt), 100);
+    if hit > 0 {
+        check_contents(&after, RequestId(1), &prompt, hit);
+    }
+    let is_there = board.holds(&third);
+    assert_eq!(is_there, hit == 96, "what is damaged is dropped");
+    hit
+}
+
+#[test]
+fn a_shelf_outlives_its_cache_and_damage_is_found() {
+    assert_eq!(hit_after(|_| ()), 96);
+    assert_eq!(hit_after(|bytes| bytes[7] ^= 1), 32);
+    assert_eq!(hit_after(|bytes| *bytes.last_mut().unwrap() ^= 1), 32);
+    assert_eq!(hit_after(|bytes| bytes.truncate(100)), 32);
+    assert_eq!(hit_after(Vec::clear), 32);
+    assert_eq!(hit_after(|bytes| bytes.push(0)), 32);
+}
+
+#[test]
+fn what_leaves_memory_comes_back_from_the_shelf() {
+    let mut cache = cache(&[None], KvType::F32, 48);
+    cache.set_shelf(Box::new(Board::default()));
+    let prompts = [tokens(49, 1), tokens(49, 2)];
+    for turn in 0..4 {
+        let (id, prompt) = (RequestId(turn), &prompts[usize::from(turn % 2 == 1)]);
+        let hit = cache.attach(id, &chain(root(), prompt), 49);
+        assert_eq!(hit, if turn < 2 { 0 } else { 48 });
+        if hit == 0 {
+            cache.reserve(id, 49).unwrap();
+            for position in 0..49 {
+                let row = [content(prompt, position); 2 * HEAD_DIM];
+                cache.write(id, 0, position, (&row, &row));
+            }
+            cache.offer(id, &chain(root(), prompt), 49);
+        }
+        cache.remove(id);
+    }
+}
+
 /// Sequences that begin alike come, go on and go, in a pool that is too small to keep them.
 #[test]
 fn every_hit_reads_what_it_would_have_computed() {
+    let without = check_hits(both());
     let mut cache = both();
+    cache.set_shelf(Box::new(Board::default()));
+    let with = check_hits(cache);
+    assert!(with > without && without > 60, "{with} and {without} hits of 600");
+}
+
+fn check_hits(mut cache: Cache) -> usize {
     let mut numbers = (1u64..).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33);
     let mut roll = |end: u32| u32::try_from(numbers.next().unwrap() % u64::from(end)).unwrap();
-    let (mut hits, mut total) = (0, 0);
+    let mut hits = 0;
     for id in 0..600 {
         let id = RequestId(id);
         let mut all = tokens(64, roll(3));
         all.truncate(1 + roll(64) as usize);
         all.extend(tokens(roll(60), 1_000 + roll(2)));
         let mut first = cache.attach(id, &chain(root(), &all), all.len());
-        (hits, total) = (hits + usize::from(first > 0), total + 1);
+        hits += usize::from(first > 0);
         while first < all.len() {
             let end = all.len().min(first + 1 + roll(32) as usize);
             if first > 0 {
@@ -212,6 +297,6 @@ fn every_hit_reads_what_it_would_have_computed() {
         let BlockCounts { held, cached, free, .. } = cache.counts();
         assert_eq!((held, cached + free), (0, cache.blocks_max()), "no block is lost");
     }
-    assert!(hits > total / 10, "{hits} of {total}");
     assert!(cache.counts().evictions > 100);
+    hits
 }

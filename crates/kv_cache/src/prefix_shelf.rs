@@ -1,0 +1,154 @@
+//! Named blocks outside memory: put there when their room is needed, checked when they come back.
+
+use sha2::{Digest as _, Sha256};
+
+use crate::group::Group;
+use crate::{BLOCK_POSITIONS, BlockId, Cache, ChainHash, Layer};
+
+/// Bytes of the hash that follows a block's own.
+const SEAL_BYTES: usize = 32;
+
+/// Keeps bytes by name where there is more room than in memory; a disk, for example.
+///
+/// It may forget whatever it wants: what does not come back is computed again. What comes back
+/// wrong is found out by its hash, so a shelf need not guard against damage.
+pub trait Shelf: std::fmt::Debug + Send + Sync {
+    /// Whether `get` would probably find it.
+    fn holds(&self, name: &ChainHash) -> bool;
+
+    /// Keeps `bytes`, or not.
+    fn put(&mut self, name: &ChainHash, bytes: Vec<u8>);
+
+    /// What was put there.
+    fn get(&mut self, name: &ChainHash) -> Option<Vec<u8>>;
+
+    /// Told when what `get` gave is damaged.
+    fn discard(&mut self, name: &ChainHash);
+}
+
+/// A block of one group of layers as bytes: keys and values layer by layer, then the SHA-256
+/// over its name and all of them.
+fn to_bytes(layers: &[Layer], group: &Group, block: BlockId, name: &ChainHash) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for &layer in &group.layers {
+        let (keys, values) = layers[layer].block(block);
+        bytes.extend_from_slice(keys);
+        bytes.extend_from_slice(values);
+    }
+    bytes.extend_from_slice(&seal(name, &bytes));
+    bytes
+}
+
+fn seal(name: &ChainHash, bytes: &[u8]) -> [u8; SEAL_BYTES] {
+    Sha256::new().chain_update(name.0).chain_update(bytes).finalize().into()
+}
+
+/// The block's bytes without their seal, where they are whole and of the right length.
+fn unsealed<'b>(name: &ChainHash, bytes: &'b [u8], wanted: usize) -> Option<&'b [u8]> {
+    let (block, found) = bytes.split_at_checked(wanted)?;
+    (found == seal(name, block)).then_some(block)
+}
+
+impl Cache {
+    /// Gives the prefix cache a shelf for what has no room in memory.
+    pub fn set_shelf(&mut self, shelf: Box<dyn Shelf>) {
+        self.shelf = Some(shelf);
+    }
+
+    /// Puts every kept block that nobody holds on the shelf; it stays in memory too.
+    pub fn shelve(&mut self) {
+        let Some(shelf) = &mut self.shelf else { return };
+        for (index, group) in self.groups.iter().enumerate() {
+            for (block, name) in group.idle_blocks() {
+                put(&mut **shelf, &self.layers, (index, group), (block, name));
+            }
+        }
+    }
+
+    /// Shelves the block of a group that has to leave next, where it has to.
+    pub(crate) fn shelve_next(&mut self, index: usize) {
+        let Some(shelf) = &mut self.shelf else { return };
+        let group = &self.groups[index];
+        if let Some(leaving) = group.next_to_leave() {
+            put(&mut **shelf, &self.layers, (index, group), leaving);
+        }
+    }
+
+    /// Brings back what of `chain` is on the shelf, as far as it has no gap.
+    pub(crate) fn restore(&mut self, chain: &[ChainHash]) {
+        if self.shelf.is_none() {
+            return;
+        }
+        let mut held = Vec::new();
+        let mut count = chain.len();
+        // Groups that keep everything say how far a prefix can reach.
+        for index in 0..self.groups.len() {
+            if self.groups[index].window.is_none() {
+                count = self.restore_in(index, &chain[..count], &mut held);
+            }
+        }
+        for index in 0..self.groups.len() {
+            if self.groups[index].window.is_some() {
+                let first = self.groups[index].first_read(count * BLOCK_POSITIONS);
+                self.restore_in(index, &chain[first.min(count)..count], &mut held);
+            }
+        }
+        for (index, block) in held.into_iter().rev() {
+            self.groups[index].release(block);
+        }
+    }
+
+    /// Holds the blocks of `chain` in one group, in memory or brought back; gives their number
+    /// up to the first that is in neither place.
+    fn restore_in(
+        &mut self,
+        index: usize,
+        chain: &[ChainHash],
+        held: &mut Vec<(usize, BlockId)>,
+    ) -> usize {
+        for (count, name) in chain.iter().enumerate() {
+            let known = self.groups[index].find(name);
+            known.iter().for_each(|&block| self.groups[index].hold(block));
+            let Some(block) = known.or_else(|| self.bring_back(index, name)) else { return count };
+            held.push((index, block));
+        }
+        chain.len()
+    }
+
+    /// Reads one block from the shelf into a block that is then held once, and named.
+    fn bring_back(&mut self, index: usize, name: &ChainHash) -> Option<BlockId> {
+        let of_layer = |&layer: &usize| 2 * self.layers[layer].block_bytes();
+        let wanted = self.groups[index].layers.iter().map(of_layer).sum();
+        let (shelf, shelved) = (self.shelf.as_mut()?, name.in_group(index));
+        if !shelf.holds(&shelved) {
+            return None;
+        }
+        let bytes = shelf.get(&shelved)?;
+        let Some(mut rest) = unsealed(&shelved, &bytes, wanted) else {
+            shelf.discard(&shelved);
+            return None;
+        };
+        let block = self.allocate(index).ok()?;
+        for &layer in &self.groups[index].layers {
+            let layer = &mut self.layers[layer];
+            let (keys, others) = rest.split_at(layer.block_bytes());
+            let (values, others) = others.split_at(layer.block_bytes());
+            layer.set_block(block, keys, values);
+            rest = others;
+        }
+        self.groups[index].name(block, *name);
+        Some(block)
+    }
+}
+
+fn put(
+    shelf: &mut dyn Shelf,
+    layers: &[Layer],
+    (index, group): (usize, &Group),
+    (block, name): (BlockId, ChainHash),
+) {
+    let shelved = name.in_group(index);
+    if !shelf.holds(&shelved) {
+        shelf.put(&shelved, to_bytes(layers, group, block, &shelved));
+    }
+}
