@@ -75,7 +75,7 @@ impl Progress {
 
 /// The account of a choice that has ended.
 fn account(ended: &Ended) -> Value {
-    let Ended { stop, account, passes, overrun, record } = ended;
+    let Ended { stop, account, passes, overrun, record, stored } = ended;
     json!({
         "state": "ended",
         "stop": wire::stop(stop),
@@ -90,6 +90,7 @@ fn account(ended: &Ended) -> Value {
         "passes": wire::passes(account, passes, *overrun),
         "times": account.times,
         "record": record.to_string(),
+        "stored": stored,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use causeway_engine::Submission;
-use causeway_ledger::{CacheState, Sha256, Start};
+use causeway_ledger::{CacheState, Sha256, Start, Tags};
 use causeway_policy::Policy;
 use causeway_request::{Priority, RequestId, TokenId};
 use causeway_session::{Asked, Given, Place, Prompt, answer_rules};
@@ -43,6 +43,8 @@ pub(crate) struct Ask {
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) priority: Priority,
     pub(crate) cache_salt: Option<String>,
+    /// The conversation it belongs to, as the client names it.
+    pub(crate) session: Option<String>,
 }
 
 /// A request under way. Dropping it tells its runs that their reader is gone.
@@ -92,6 +94,11 @@ impl State {
     pub(crate) async fn begin(self: &Arc<Self>, ask: Ask) -> Result<Answering, ApiError> {
         if self.is_closing() {
             return Err(ApiError::busy("the server is shutting down", 5));
+        }
+        if let Some(ledger) = self.ledger.as_ref().filter(|ledger| ledger.is_under_pressure()) {
+            let pending = ledger.pending();
+            let text = format!("{pending} records wait for the ledger, which takes no more now");
+            return Err(ApiError::busy(text, 1).with_code("ledger_full"));
         }
         let arrived_ns = self.clock.now_ns();
         let model = self.registry.model(ask.model.as_deref()).await?;
@@ -220,6 +227,11 @@ impl State {
         let run = Run {
             id,
             wire_id: shared.wire_id.clone(),
+            tags: Tags {
+                request_id: Some(shared.wire_id.clone()),
+                owner: (!ask.caller.name.is_empty()).then(|| ask.caller.name.clone()),
+                session: ask.session.clone(),
+            },
             model: Arc::clone(&shared.model),
             state: Arc::clone(self),
             start,

@@ -51,6 +51,8 @@ pub struct Ended {
     pub overrun: u64,
     /// The record's id.
     pub record: Sha256,
+    /// Whether the record is in the ledger.
+    pub stored: bool,
 }
 
 impl Part {

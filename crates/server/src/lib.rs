@@ -10,7 +10,7 @@
 //! - API keys and limits of a key: a type that is `auth::Auth`, in `auth/`.
 //! - Metrics, traces, logs: a type that is `observe::Observer`, in `observe/`; the numbers of the
 //!   step loop are in `driver::Look`, a record has the rest.
-//! - Where records are kept: `Options::keeper`.
+//! - Where records are kept: `Options::ledger`.
 //! - What a policy may say and a request may not: `effective`.
 //! - What happens between two steps: `driver/turns.rs`; what a pass may cost: `driver/budget.rs`.
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway_engine::Limits;
-use causeway_ledger::Record;
+use causeway_ledger::Writer;
 use causeway_policy::PolicyFile;
 use causeway_session::Hashes;
 
@@ -31,8 +31,8 @@ pub struct Options {
     pub silence_max: Duration,
     pub auth: Arc<dyn Auth>,
     pub observer: Arc<dyn Observer>,
-    /// Where records go; may block, which slows the intake of requests.
-    pub keeper: Option<Box<dyn FnMut(Record) + Send>>,
+    /// Where records go as their runs end; none are kept without.
+    pub ledger: Option<Arc<Writer>>,
 }
 
 /// The size of an engine.
@@ -60,8 +60,6 @@ pub struct WireLimits {
     pub timeout_ms_max: u64,
     /// Between two signs of life of a stream.
     pub keep_alive: Duration,
-    /// Records that wait to be kept.
-    pub records_max: usize,
 }
 
 impl Default for WireLimits {
@@ -75,7 +73,6 @@ impl Default for WireLimits {
             choices_max: 16,
             timeout_ms_max: 86_400_000,
             keep_alive: Duration::from_secs(5),
-            records_max: 256,
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use causeway_ledger::{Measured, RecordBuilder, Shown, Start};
+use causeway_ledger::{Measured, RecordBuilder, Shown, Start, Stored, Tags};
 use causeway_policy::OnDisconnect;
 use causeway_request::{Canceller, Priority, RequestId, StepOutput, StopReason};
 use causeway_text::{Answer, AnswerRules};
@@ -25,6 +25,8 @@ pub(crate) struct Run {
     pub(crate) id: RequestId,
     /// The id that its caller sees.
     pub(crate) wire_id: String,
+    /// What the ledger keeps beside its record.
+    pub(crate) tags: Tags,
     pub(crate) model: Arc<Served>,
     pub(crate) state: Arc<State>,
     pub(crate) start: Start,
@@ -104,10 +106,10 @@ impl Run {
                 }
             }
         };
-        let (rest, ended, record) = reading.close(spent, self.arrived_ns, &self.state, &rules);
+        let (rest, mut ended, stored) = reading.close(spent, self.arrived_ns, &self.state, &rules);
+        self.state.observer.ended(&self.wire_id, &stored.record);
+        ended.stored = self.state.keep(stored, std::mem::take(&mut self.tags)).await;
         self.progress.ended(&ended);
-        self.state.observer.ended(&self.wire_id, &record);
-        self.state.keep(record).await;
         if has_reader {
             self.outbox.push(rest);
             // A reader that is gone has missed nothing that its account does not say.
@@ -192,7 +194,7 @@ impl Reading<'_> {
         arrived_ns: u64,
         state: &State,
         rules: &AnswerRules,
-    ) -> (Part, Ended, causeway_ledger::Record) {
+    ) -> (Part, Ended, Stored) {
         let Spent { mut stop, account: passes, occupancy_max, ended_ns } = spent;
         let mut rest = Part::default();
         match self.stopped.take() {
@@ -229,14 +231,16 @@ impl Reading<'_> {
         if passes.cached_tokens > 0 {
             record.start.conditions.cache = causeway_ledger::CacheState::Warm;
         }
+        let stored = Stored::new(record);
         let ended = Ended {
             stop,
-            account: record.end.account.clone(),
+            account: stored.record.end.account.clone(),
             passes,
             overrun: self.overrun,
-            record: record.id(),
+            record: stored.id,
+            stored: false,
         };
-        (rest, ended, record)
+        (rest, ended, stored)
     }
 }
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use causeway_ledger::Record;
 use causeway_request::Canceller;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use crate::accounts::Accounts;
 use crate::clock::Clock;
@@ -36,6 +35,8 @@ pub enum ServeError {
     Model(#[from] ServeModelError),
     #[error("cannot listen on {addr}")]
     Listen { addr: SocketAddr, source: std::io::Error },
+    #[error("records were lost at the end")]
+    Ledger { source: causeway_ledger::CloseError },
     #[error("the system gives no threads or signals")]
     System { source: std::io::Error },
 }
@@ -47,7 +48,7 @@ impl ServeError {
         match self {
             Self::OpenAddress { .. } | Self::NoModel => true,
             Self::Model(error) => error.is_callers_mistake(),
-            Self::Listen { .. } | Self::System { .. } => false,
+            Self::Listen { .. } | Self::Ledger { .. } | Self::System { .. } => false,
         }
     }
 }
@@ -99,7 +100,8 @@ async fn run(
     let listener = TcpListener::bind(addr).await.map_err(unheard)?;
     let bound = listener.local_addr().map_err(unheard)?;
     let mut stops = Stops::new(stop).map_err(|source| ServeError::System { source })?;
-    let (state, kept) = state_of(options)?;
+    let ledger = options.ledger.clone();
+    let state = Arc::new(state_of(options));
     state.registry.load_first().await?;
     let (closing, is_closing) = watch::channel(false);
     let app = app::app(Arc::clone(&state));
@@ -120,11 +122,14 @@ async fn run(
     let _ = accepting.await;
     state.registry.clear().await;
     drop(state);
-    // The last record is kept once every run has let go of the channel.
-    if let Some(kept) = kept {
-        let _ = tokio::time::timeout(LAST_WORDS, kept).await;
+    match ledger {
+        Some(ledger) => {
+            let closed = tokio::task::spawn_blocking(move || ledger.close()).await;
+            let closed = closed.expect("invariant: closing a ledger does not panic");
+            closed.map(drop).map_err(|source| ServeError::Ledger { source })
+        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Waits until nothing is under way.
@@ -134,8 +139,8 @@ async fn quiet(state: &State) {
     }
 }
 
-/// What all routes share, and the end of the thread that keeps records.
-fn state_of(options: Options) -> Result<(Arc<State>, Option<oneshot::Receiver<()>>), ServeError> {
+/// What all routes share.
+fn state_of(options: Options) -> State {
     let Options {
         addr: _, // bound already
         models,
@@ -147,18 +152,10 @@ fn state_of(options: Options) -> Result<(Arc<State>, Option<oneshot::Receiver<()
         silence_max,
         auth,
         observer,
-        keeper,
+        ledger,
     } = options;
     let clock = Clock::start();
-    let (records, kept) = match keeper {
-        None => (None, None),
-        Some(keeper) => {
-            let (records, kept) =
-                keep(keeper, limits.records_max).map_err(|source| ServeError::System { source })?;
-            (Some(records), Some(kept))
-        }
-    };
-    let state = State {
+    State {
         clock,
         registry: Registry::new(models, policy.as_ref(), sizing, models_bytes_max, clock),
         accounts: Accounts::default(),
@@ -167,30 +164,11 @@ fn state_of(options: Options) -> Result<(Arc<State>, Option<oneshot::Receiver<()
         silence_max,
         auth,
         observer,
-        records,
+        ledger,
         is_closing: AtomicBool::new(false),
         next_request: AtomicU64::new(1),
         boot: causeway_session::drawn_seed(),
-    };
-    Ok((Arc::new(state), kept))
-}
-
-/// A thread that keeps records; while too many wait, whoever brings one waits too.
-fn keep(
-    mut keeper: Box<dyn FnMut(Record) + Send>,
-    records_max: usize,
-) -> std::io::Result<(mpsc::Sender<Record>, oneshot::Receiver<()>)> {
-    let (records, mut waiting) = mpsc::channel(records_max);
-    let (last, kept) = oneshot::channel();
-    let run = move || {
-        while let Some(record) = waiting.blocking_recv() {
-            keeper(record);
-        }
-        // Nobody may be left to hear it.
-        let _ = last.send(());
-    };
-    std::thread::Builder::new().name("records".to_owned()).spawn(run)?;
-    Ok((records, kept))
+    }
 }
 
 /// What stops a server, once and again.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use causeway_ledger::Record;
+use causeway_ledger::{Entry, PushError, Stored, Tags, Writer};
 use causeway_request::RequestId;
-use tokio::sync::mpsc::Sender;
+use tokio::sync::oneshot;
 
 use crate::accounts::Accounts;
 use crate::auth::Auth;
@@ -15,6 +15,9 @@ use crate::effective::Base;
 use crate::observe::Observer;
 use crate::options::WireLimits;
 use crate::registry::Registry;
+
+/// How long the end of an answer waits for its record to be on the disk.
+const STORE_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The server's own things, one of each.
 #[derive(Debug)]
@@ -27,7 +30,7 @@ pub(crate) struct State {
     pub(crate) silence_max: Duration,
     pub(crate) auth: Arc<dyn Auth>,
     pub(crate) observer: Arc<dyn Observer>,
-    pub(crate) records: Option<Sender<Record>>,
+    pub(crate) ledger: Option<Arc<Writer>>,
     pub(crate) is_closing: AtomicBool,
     pub(crate) next_request: AtomicU64,
     /// Drawn at the start, so that ids of two servers differ.
@@ -79,10 +82,32 @@ impl State {
         None
     }
 
-    /// Hands a record over to be kept; waits while too many wait already.
-    pub(crate) async fn keep(&self, record: Record) {
-        if let Some(records) = &self.records {
-            let _ = records.send(record).await;
-        }
+    /// Hands a record to the ledger and waits until it is on the disk, so that nobody is told of
+    /// a record that a crash can lose; false where there is no ledger, or none that can write.
+    pub(crate) async fn keep(&self, stored: Stored, tags: Tags) -> bool {
+        let Some(writer) = &self.ledger else { return false };
+        let mut entry = Entry::from(stored);
+        entry.tags = tags;
+        let (tell, told) = oneshot::channel();
+        // Whoever waited may have given up.
+        let on_stored = move |outcome: causeway_ledger::StoreOutcome| {
+            let _ = tell.send(outcome.is_ok());
+        };
+        let told = match writer.try_push_then(entry, on_stored) {
+            Ok(()) => told,
+            Err(PushError::Closed { .. }) => return false,
+            Err(full) => {
+                let (tell, told) = oneshot::channel();
+                let (writer, entry) = (Arc::clone(writer), full.into_entry());
+                // It waits for room: a record is never dropped, and no step waits for it.
+                tokio::task::spawn_blocking(move || {
+                    let _ = writer.push_then(entry, move |outcome| {
+                        let _ = tell.send(outcome.is_ok());
+                    });
+                });
+                told
+            }
+        };
+        matches!(tokio::time::timeout(STORE_TIME_MAX, told).await, Ok(Ok(true)))
     }
 }

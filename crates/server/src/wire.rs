@@ -88,6 +88,7 @@ pub(crate) fn choice(index: u32, ended: &Ended) -> Value {
     json!({
         "index": index,
         "record": ended.record.to_string(),
+        "stored": ended.stored,
         "stop": stop(&ended.stop),
         "tokens": tokens(&ended.account),
         "passes": passes(&ended.account, &ended.passes, ended.overrun),

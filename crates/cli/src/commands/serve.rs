@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway_engine::Limits;
+use causeway_ledger::{Writer, WriterLimits};
 use causeway_server::{Options, ServeError, Sizing, Source, Stop, WireLimits, auth, observe};
 use serde_json::json;
 
+use crate::commands::ledger::StorePlace;
 use crate::failure::{Failure, Outcome};
 use crate::loaded::ModelFlags;
 use crate::model_path;
@@ -35,6 +37,11 @@ pub(crate) struct Args {
     policy: Option<PathBuf>,
     #[command(flatten)]
     engine: EngineFlags,
+    #[command(flatten)]
+    store: StorePlace,
+    /// Keep no records.
+    #[arg(long, conflicts_with = "store")]
+    no_ledger: bool,
     /// Milliseconds that a shutdown waits for answers under way.
     #[arg(long, value_name = "MS", default_value_t = 10_000)]
     drain_ms: u64,
@@ -96,9 +103,18 @@ pub(crate) fn run(args: &Args) -> Outcome {
         silence_max: Duration::from_millis(args.silence_ms),
         auth: Arc::new(auth::Open),
         observer: Arc::new(observe::Unobserved),
-        keeper: None,
+        ledger: ledger(args)?,
     };
     causeway_server::serve(options, Stop::Signals, |addr| say(addr, args.json)).map_err(failure)
+}
+
+/// The ledger's writer, unless no records are kept.
+fn ledger(args: &Args) -> Result<Option<Arc<Writer>>, Failure> {
+    if args.no_ledger {
+        return Ok(None);
+    }
+    let store = args.store.open()?;
+    Ok(Some(Arc::new(Writer::start(store, WriterLimits::default()))))
 }
 
 /// The models by their names; known ones that are missing are fetched.

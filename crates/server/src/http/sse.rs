@@ -45,15 +45,16 @@ impl Sse {
     /// # Errors
     /// A reader that is gone.
     pub(crate) async fn data(&self, value: &Value) -> Result<(), Gone> {
-        self.line(format!("data: {value}\n\n")).await
+        self.event(None, value).await
     }
 
-    /// One event with a name.
+    /// One event, with a name where the API has names.
     ///
     /// # Errors
     /// A reader that is gone.
-    pub(crate) async fn event(&self, name: &str, value: &Value) -> Result<(), Gone> {
-        self.line(format!("event: {name}\ndata: {value}\n\n")).await
+    pub(crate) async fn event(&self, name: Option<&str>, value: &Value) -> Result<(), Gone> {
+        let name = name.map_or_else(String::new, |name| format!("event: {name}\n"));
+        self.line(format!("{name}data: {value}\n\n")).await
     }
 
     /// OpenAI's last line.

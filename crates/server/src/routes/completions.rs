@@ -76,6 +76,7 @@ fn read(
         timeout_ms: fields.count("timeout_ms"),
         priority: choices::priority(&fields),
         cache_salt: fields.text("cache_salt").map(str::to_owned),
+        session: fields.text("session").map(str::to_owned),
         received: Value::Object(object),
     };
     Ok((ask, delivery, fields.flag("echo")))

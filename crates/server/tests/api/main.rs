@@ -4,6 +4,7 @@
 mod cancel;
 mod cases;
 mod delivery;
+mod ledger;
 mod limits;
 mod models;
 mod policy;

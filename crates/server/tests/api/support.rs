@@ -46,7 +46,7 @@ pub(crate) fn options(models: Vec<Source>) -> Options {
         silence_max: Duration::from_millis(200),
         auth: Arc::new(auth::Open),
         observer: Arc::new(observe::Unobserved),
-        keeper: None,
+        ledger: None,
     }
 }
 
