@@ -14,9 +14,11 @@ import math
 import os
 import re
 import shlex
+import signal
 import socket
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
@@ -253,6 +255,8 @@ def arguments():
 
 def main():
     args = arguments()
+    # A run that is stopped takes its servers along.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     args.out = args.out or tempfile.mkdtemp(prefix="serve-")
     os.makedirs(args.out, exist_ok=True)
     rows = args.rows.split(",")
