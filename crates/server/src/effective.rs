@@ -105,12 +105,18 @@ fn put(tree: &mut Value, path: &str, value: Value) {
 
 /// An error about the policy, in the words of the request that made it.
 pub(crate) fn in_words_of(edits: &[Edit], error: ApiError) -> ApiError {
-    let named = |path: &str| format!("`{path}`");
-    let Some(edit) = edits.iter().find(|edit| error.message.contains(&named(edit.path))) else {
-        return error;
-    };
-    let message = error.message.replace(&named(edit.path), &named(edit.field));
-    ApiError { message, param: Some(edit.field.to_owned()), ..error }
+    for edit in edits {
+        // Some rules are told by their short name.
+        let short = edit.path.rsplit('.').next().unwrap_or(edit.path);
+        for name in [edit.path, short] {
+            let named = format!("`{name}`");
+            if error.message.contains(&named) {
+                let message = error.message.replace(&named, &format!("`{}`", edit.field));
+                return ApiError { message, param: Some(edit.field.to_owned()), ..error };
+            }
+        }
+    }
+    error
 }
 
 #[cfg(test)]

@@ -43,3 +43,4 @@ pub use options::{Options, Sizing, WireLimits};
 pub use serve::{ServeError, Stop, serve};
 pub use served::{ServeModelError, Served};
 pub use source::Source;
+pub use std::net::SocketAddr;

@@ -1,13 +1,14 @@
 //! `causeway serve`: answer over HTTP, many at once.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use causeway_engine::Limits;
 use causeway_ledger::{Writer, WriterLimits};
-use causeway_server::{Options, ServeError, Sizing, Source, Stop, WireLimits, auth, observe};
+use causeway_server::{
+    Options, ServeError, Sizing, SocketAddr, Source, Stop, WireLimits, auth, observe,
+};
 use serde_json::json;
 
 use crate::commands::ledger::StorePlace;

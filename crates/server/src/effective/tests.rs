@@ -1,1 +1,77 @@
-//! Cases of the effective policy.
+//! Cases of the effective policy: what a request adds, and what it may not.
+
+use super::*;
+
+fn edit(field: &'static str, path: &'static str, value: Value) -> Edit {
+    Edit { field, path, value }
+}
+
+/// The canonical policy of these edits over this file, or the sentence and the field of a refusal.
+fn check(policy: Option<&str>, edits: &[Edit], want: Result<&str, (&str, &str)>) {
+    let file = policy.map(|toml| PolicyFile::from_toml(toml).unwrap());
+    let found = Base::new(file.as_ref()).with(edits);
+    match (found, want) {
+        (Ok(file), Ok(want)) => assert_eq!(file.to_canonical_json(), want),
+        (Err(error), Err((text, param))) => {
+            assert_eq!((error.message.as_str(), error.param.as_deref()), (text, Some(param)));
+        }
+        (found, want) => panic!("{found:?}, not {want:?}"),
+    }
+}
+
+#[test]
+fn fields_become_a_policy() {
+    check(None, &[], Ok(r#"{"schema":1}"#));
+    check(
+        None,
+        &[
+            edit("temperature", "shape.temperature", json!(0.5)),
+            edit("max_tokens", "stop.tokens_max", json!(9)),
+            edit("logit_bias", "constraints.logit_bias", json!({ "5": -1 })),
+        ],
+        Ok(
+            r#"{"constraints":{"logit_bias":{"5":-1.0}},"schema":1,"shape":{"temperature":0.5},"stop":{"tokens_max":9}}"#,
+        ),
+    );
+    // A default that is spelled out is no other policy.
+    check(None, &[edit("top_p", "shape.top_p", json!(1))], Ok(r#"{"schema":1}"#));
+}
+
+#[test]
+fn a_fault_is_told_in_the_requests_words() {
+    check(
+        None,
+        &[
+            edit("like", "like", json!("transformers")),
+            edit("presence_penalty", "constraints.presence_penalty", json!(1)),
+        ],
+        Err((
+            "`presence_penalty` is set, but transformers has no such rule \
+             (give an `order` to use it anyway)",
+            "presence_penalty",
+        )),
+    );
+}
+
+#[test]
+fn what_the_policy_says_stays() {
+    let policy = Some("schema = 1\n[shape]\ntemperature = 0.5\n");
+    let own = r#"{"schema":1,"shape":{"temperature":0.5}}"#;
+    check(policy, &[edit("temperature", "shape.temperature", json!(0.5))], Ok(own));
+    check(policy, &[edit("top_p", "shape.top_p", json!(1.0))], Ok(own));
+    check(
+        policy,
+        &[edit("temperature", "shape.temperature", json!(1))],
+        Err(("`temperature` is 1, but the server's policy has it as 0.5", "temperature")),
+    );
+    check(
+        policy,
+        &[edit("top_k", "shape.top_k", json!(4))],
+        Err(("`top_k` is 4, but the server's policy has it as 0", "top_k")),
+    );
+    check(
+        policy,
+        &[edit("stop", "stop.strings", json!(["x"]))],
+        Ok(r#"{"schema":1,"shape":{"temperature":0.5},"stop":{"strings":["x"]}}"#),
+    );
+}

@@ -7,7 +7,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use hyper::body::{Bytes, Frame};
+use futures_core::Stream;
+use hyper::body::Bytes;
 use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -36,7 +37,7 @@ pub(crate) fn stream() -> (Sse, Response) {
         // Proxies that buffer would hold every token back.
         (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
-    (Sse(sender), (headers, Body::new(Lines(lines))).into_response())
+    (Sse(sender), (headers, Body::from_stream(Lines(lines))).into_response())
 }
 
 impl Sse {
@@ -44,7 +45,7 @@ impl Sse {
     ///
     /// # Errors
     /// A reader that is gone.
-    pub(crate) async fn data(&self, value: &Value) -> Result<(), Gone> {
+    pub(crate) async fn send(&self, value: &Value) -> Result<(), Gone> {
         self.event(None, value).await
     }
 
@@ -92,14 +93,10 @@ impl Sse {
     }
 }
 
-impl hyper::body::Body for Lines {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
+impl Stream for Lines {
+    type Item = Result<Bytes, std::convert::Infallible>;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.0.poll_recv(context).map(|line| line.map(|line| Ok(Frame::data(line))))
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(context).map(|line| line.map(Ok))
     }
 }

@@ -182,7 +182,7 @@ impl Chunks {
                         let progress = json!({ "computed": computed, "known": known });
                         let mut chunk = self.envelope(json!([]));
                         chunk["causeway"] = json!({ "prefill": progress });
-                        self.sse.data(&chunk).await?;
+                        self.sse.send(&chunk).await?;
                     }
                 }
                 Event::Part(part) => self.part(choice, part).await?,
@@ -223,13 +223,13 @@ impl Chunks {
         if self.delivery.include_usage {
             let mut chunk = self.envelope(json!([]));
             chunk["usage"] = wire::usage(ended);
-            self.sse.data(&chunk).await?;
+            self.sse.send(&chunk).await?;
         }
         self.sse.done().await
     }
 
     async fn fail(&self, error: &ApiError) -> Result<(), Gone> {
-        self.sse.data(&error.to_json()).await?;
+        self.sse.send(&error.to_json()).await?;
         self.sse.done().await
     }
 
@@ -245,7 +245,7 @@ impl Chunks {
         if self.delivery.extends {
             chunk["causeway"] = choices::extension(&self.answering, &[(index, ended)]);
         }
-        self.sse.data(&chunk).await
+        self.sse.send(&chunk).await
     }
 
     async fn chunk(&self, index: u32, delta: Value, logprobs: Value) -> Result<(), Gone> {
@@ -255,7 +255,7 @@ impl Chunks {
             "logprobs": logprobs,
             "finish_reason": null,
         });
-        self.sse.data(&self.envelope(json!([choice]))).await
+        self.sse.send(&self.envelope(json!([choice]))).await
     }
 
     fn envelope(&self, choices: Value) -> Value {

@@ -204,14 +204,14 @@ impl Writing {
                         let mut chunk = self.envelope(json!([]));
                         let progress = json!({ "computed": computed, "known": known });
                         chunk["causeway"] = json!({ "prefill": progress });
-                        sse.data(&chunk).await?;
+                        sse.send(&chunk).await?;
                     }
                 }
                 Event::Part(part) if part.visible.is_empty() && part.tokens.is_empty() => {}
                 Event::Part(part) => self.chunk(sse, choice, part, None).await?,
                 Event::Ended(ended) => {
                     if let Some(error) = choices::failure(&ended) {
-                        sse.data(&error.to_json()).await?;
+                        sse.send(&error.to_json()).await?;
                         return sse.done().await;
                     }
                     self.chunk(sse, choice, Part::default(), Some(&ended)).await?;
@@ -221,7 +221,7 @@ impl Writing {
         }
         let ended: Vec<&Ended> = ends.iter().flatten().collect();
         if ended.len() < ends.len() {
-            sse.data(&choices::broken().to_json()).await?;
+            sse.send(&choices::broken().to_json()).await?;
             return sse.done().await;
         }
         self.close(sse, &ended).await
@@ -232,7 +232,7 @@ impl Writing {
         if self.delivery.include_usage {
             let mut chunk = self.envelope(json!([]));
             chunk["usage"] = wire::usage(ended);
-            sse.data(&chunk).await?;
+            sse.send(&chunk).await?;
         }
         sse.done().await
     }
@@ -257,7 +257,7 @@ impl Writing {
         if self.delivery.include_usage {
             chunk["usage"] = Value::Null;
         }
-        sse.data(&chunk).await
+        sse.send(&chunk).await
     }
 
     fn envelope(&self, choices: Value) -> Value {

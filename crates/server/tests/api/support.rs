@@ -137,6 +137,14 @@ impl Server {
     }
 }
 
+/// How long something took.
+#[expect(clippy::disallowed_methods, reason = "a server's limits of time are what is tested")]
+pub(crate) fn timed(work: impl FnOnce()) -> Duration {
+    let begun = std::time::Instant::now();
+    work();
+    begun.elapsed()
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         self.shut_down();
