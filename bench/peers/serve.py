@@ -219,7 +219,7 @@ def overhead(args):
         ratios.append(1 - rates[""] / rates[args.bare_args])
     args.causeway_args = usual
     each = " ".join(f"{ratio:.4f}" for ratio in ratios)
-    print(f"lost without `{args.bare_args}`: {statistics.median(ratios):.4f} of the output   {each}")
+    print(f"output lost against `{args.bare_args}`: {statistics.median(ratios):.4f}   {each}")
 
 
 def arguments():
