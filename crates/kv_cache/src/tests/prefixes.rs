@@ -160,6 +160,18 @@ fn the_longest_idle_is_given_up_first_and_counted() {
 }
 
 #[test]
+fn of_one_sequence_the_end_leaves_before_the_beginning() {
+    let mut cache = cache(&[None, None], KvType::F32, 48);
+    let prompt = tokens(49, 1);
+    compute(&mut cache, RequestId(0), &prompt, 0, 49);
+    cache.remove(RequestId(0));
+    // Three blocks are kept and two are free.
+    cache.reserve(RequestId(1), 48).unwrap();
+    assert_eq!(cache.counts().evictions, 1);
+    assert_eq!(cache.attach(RequestId(2), &chain(root(), &prompt), 49), 32);
+}
+
+#[test]
 fn a_sibling_holds_what_it_shares() {
     let (mut cache, first, second) = (both(), RequestId(0), RequestId(1));
     let prompt = tokens(70, 9);
