@@ -75,7 +75,7 @@ impl Progress {
 
 /// The account of a choice that has ended.
 fn account(ended: &Ended) -> Value {
-    let Ended { stop, account, passes, overrun, record, stored } = ended;
+    let Ended { stop, account, passes, overrun, record, stored, is_given_again } = ended;
     json!({
         "state": "ended",
         "stop": wire::stop(stop),
@@ -91,6 +91,7 @@ fn account(ended: &Ended) -> Value {
         "times": account.times,
         "record": record.to_string(),
         "stored": stored,
+        "result_cache": is_given_again,
     })
 }
 

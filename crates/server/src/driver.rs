@@ -100,6 +100,7 @@ impl Driver {
         let watch = Arc::new(Watch::default());
         let seen = Arc::clone(&watch);
         let run = move || {
+            let _presence = watch::Presence(Arc::clone(&seen));
             let engine = Engine::new(Guarded(model), pace.limits);
             turns::Turns::new(engine, pace, clock, seen).run(&taken);
         };

@@ -53,6 +53,8 @@ pub struct Ended {
     pub record: Sha256,
     /// Whether the record is in the ledger.
     pub stored: bool,
+    /// Whether it was given before, and no step was run for it.
+    pub is_given_again: bool,
 }
 
 impl Part {

@@ -27,7 +27,9 @@ mod http;
 pub mod observe;
 mod options;
 mod outbox;
+mod reading;
 mod registry;
+mod results;
 mod routes;
 mod run;
 #[cfg(feature = "scripted")]

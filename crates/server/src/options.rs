@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway_engine::Limits;
-use causeway_ledger::Writer;
+use causeway_ledger::{Store, Writer};
 use causeway_policy::PolicyFile;
 use causeway_session::Hashes;
 
@@ -33,6 +33,8 @@ pub struct Options {
     pub observer: Arc<dyn Observer>,
     /// Where records go as their runs end; none are kept without.
     pub ledger: Option<Arc<Writer>>,
+    /// The same ledger, open to read: finished answers are given again out of it.
+    pub results: Option<Store>,
 }
 
 /// The size of an engine.

@@ -74,14 +74,17 @@ impl Registry {
         };
         let slot = slot.ok_or_else(|| self.unknown(name.unwrap_or_default()))?;
         slot.used_ns.store(self.rules.clock.now_ns(), Ordering::Relaxed);
-        if let Some(served) = slot.served.lock().await.as_ref() {
+        // A model whose step loop is gone is loaded again.
+        let works = |served: &&Arc<Served>| !served.driver.look().has_ended;
+        if let Some(served) = slot.served.lock().await.as_ref().filter(works) {
             return Ok(Arc::clone(served));
         }
         let _one_at_a_time = self.loading.lock().await;
         let mut place = slot.served.lock().await;
-        if let Some(served) = place.as_ref() {
+        if let Some(served) = place.as_ref().filter(works) {
             return Ok(Arc::clone(served));
         }
+        *place = None;
         self.make_room(slot).await?;
         let served = Arc::new(self.load(&slot.source).await.map_err(|error| {
             let name = slot.source.name();

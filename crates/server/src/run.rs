@@ -3,19 +3,20 @@
 //! Each has a task of its own: a panic here ends one choice, and no text work stands in the way
 //! of the step loop.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use causeway_ledger::{Measured, RecordBuilder, Shown, Start, Stored, Tags};
+use causeway_ledger::{CacheKey, Start, Stored, Tags};
 use causeway_policy::OnDisconnect;
-use causeway_request::{Canceller, Priority, RequestId, StepOutput, StopReason};
-use causeway_text::{Answer, AnswerRules};
+use causeway_request::{Canceller, Priority, RequestId, StopReason};
+use causeway_text::AnswerRules;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::accounts::Progress;
 use crate::driver::{Delivered, Spent};
-use crate::event::{Ended, Event, Part, TokenLine};
+use crate::event::Event;
 use crate::outbox::Outbox;
+use crate::reading::Reading;
+use crate::results::Again;
 use crate::served::Served;
 use crate::state::State;
 
@@ -27,9 +28,12 @@ pub(crate) struct Run {
     pub(crate) wire_id: String,
     /// What the ledger keeps beside its record.
     pub(crate) tags: Tags,
+    /// Under what its answer may be given again.
+    pub(crate) cache_key: Option<CacheKey>,
     pub(crate) model: Arc<Served>,
     pub(crate) state: Arc<State>,
-    pub(crate) start: Start,
+    /// Taken when the run is read.
+    pub(crate) start: Option<Start>,
     pub(crate) rules: AnswerRules,
     /// How many of the best tokens are told beside each; `None` where no tokens are.
     pub(crate) wants_tokens: Option<usize>,
@@ -38,22 +42,6 @@ pub(crate) struct Run {
     pub(crate) steps: UnboundedReceiver<Delivered>,
     pub(crate) outbox: Outbox,
     pub(crate) progress: Arc<Progress>,
-}
-
-/// What has been read of an answer so far.
-struct Reading<'t> {
-    answer: Answer<'t>,
-    builder: RecordBuilder,
-    text: String,
-    /// Visible bytes that are whole, held back ones included, and those that are out.
-    whole_bytes: usize,
-    shown_bytes: usize,
-    /// Tokens whose text is not out yet, each with the place where it ends.
-    held: VecDeque<(usize, TokenLine)>,
-    wants_tokens: Option<usize>,
-    /// The stop string that ended the text.
-    stopped: Option<StopReason>,
-    overrun: u64,
 }
 
 impl Run {
@@ -67,22 +55,26 @@ impl Run {
         });
     }
 
+    /// Gives the answer that was given before, in place of a run.
+    pub(crate) fn give(self, stored: Stored) {
+        let again = Again {
+            stored,
+            model: self.model,
+            rules: self.rules,
+            wants_tokens: self.wants_tokens.is_some(),
+            outbox: self.outbox,
+            progress: self.progress,
+        };
+        tokio::spawn(again.give());
+    }
+
     /// Reads the run to its end, keeps its record, and tells whoever waits.
     async fn read(mut self) {
         let model = Arc::clone(&self.model);
         let rules = std::mem::take(&mut self.rules);
-        let answer = Answer::new(&model.text.tokenizer, &rules);
-        let mut reading = Reading {
-            answer: answer.expect("invariant: stop strings were checked with the request"),
-            builder: RecordBuilder::new(self.start.clone()),
-            text: String::new(),
-            whole_bytes: 0,
-            shown_bytes: 0,
-            held: VecDeque::new(),
-            wants_tokens: self.wants_tokens,
-            stopped: None,
-            overrun: 0,
-        };
+        let wants_tokens = self.wants_tokens.is_some();
+        let start = self.start.take().expect("invariant: a run is read once");
+        let mut reading = Reading::new(&model, start, &rules, wants_tokens);
         let mut has_reader = true;
         let spent = loop {
             tokio::select! {
@@ -106,9 +98,12 @@ impl Run {
                 }
             }
         };
-        let (rest, mut ended, stored) = reading.close(spent, self.arrived_ns, &self.state, &rules);
+        let clock = self.state.clock;
+        let (rest, mut ended, stored) =
+            reading.close(spent, self.arrived_ns, &clock, (&model, &rules));
         self.state.observer.ended(&self.wire_id, &stored.record);
-        ended.stored = self.state.keep(stored, std::mem::take(&mut self.tags)).await;
+        ended.stored =
+            self.state.keep(stored, std::mem::take(&mut self.tags), self.cache_key).await;
         self.progress.ended(&ended);
         if has_reader {
             self.outbox.push(rest);
@@ -144,119 +139,6 @@ impl Run {
             OnDisconnect::Finish => driver.set_priority(self.id, Priority::Idle),
         }
     }
-}
-
-impl Reading<'_> {
-    /// One token: its text, its place in the record, and what may be shown.
-    fn take(&mut self, output: &StepOutput, model: &Served, rules: &AnswerRules) -> Part {
-        if self.stopped.is_some() {
-            // The engine had not heard yet that the text is complete.
-            self.overrun += 1;
-            return Part::default();
-        }
-        let token = output.choice.token;
-        let piece = model.text.tokenizer.piece(token).unwrap_or_default();
-        let part = match self.answer.push(token) {
-            Ok(part) => part,
-            Err(error) => {
-                self.stopped = Some(StopReason::Error { message: error.to_string() });
-                return Part::default();
-            }
-        };
-        let shown = if part.is_reasoning { Shown::Reasoning } else { Shown::Visible };
-        if let Err(error) = self.builder.push_shown(output, piece, shown) {
-            self.stopped = Some(StopReason::Error { message: error.to_string() });
-            return Part::default();
-        }
-        self.whole_bytes += part.visible_bytes;
-        self.shown_bytes += part.visible.len();
-        let is_end =
-            matches!(output.stop, Some(StopReason::Eos { .. } | StopReason::StopToken { .. }));
-        if self.wants_tokens.is_some() && !part.is_reasoning && !is_end {
-            self.held.push_back((self.whole_bytes, token_line(output, piece)));
-        }
-        self.text.push_str(&part.visible);
-        self.stopped = part.stopped.map(|index| stop_string(rules, index));
-        let tokens = self.release(self.shown_bytes);
-        Part { visible: part.visible, reasoning: part.reasoning, tokens }
-    }
-
-    /// Tokens whose text is out.
-    fn release(&mut self, shown_bytes: usize) -> Vec<TokenLine> {
-        let count = self.held.iter().take_while(|(end, _)| *end <= shown_bytes).count();
-        self.held.drain(..count).map(|(_, line)| line).collect()
-    }
-
-    /// Makes the record, and says what was held back.
-    fn close(
-        mut self,
-        spent: Spent,
-        arrived_ns: u64,
-        state: &State,
-        rules: &AnswerRules,
-    ) -> (Part, Ended, Stored) {
-        let Spent { mut stop, account: passes, occupancy_max, ended_ns } = spent;
-        let mut rest = Part::default();
-        match self.stopped.take() {
-            Some(stopped) => stop = stopped,
-            None => {
-                let part = self.answer.finish();
-                if let Some(index) = part.stopped {
-                    stop = stop_string(rules, index);
-                }
-                self.shown_bytes += part.visible.len();
-                rest = Part { visible: part.visible, reasoning: part.reasoning, tokens: vec![] };
-            }
-        }
-        // A token whose text the stop string cut in two has a part in the answer.
-        let begins_inside = |held: &VecDeque<(usize, TokenLine)>, shown: usize| {
-            held.front().is_some_and(|(end, line)| end.saturating_sub(line.piece.len()) < shown)
-        };
-        while begins_inside(&self.held, self.shown_bytes) {
-            rest.tokens.extend(self.held.pop_front().map(|(_, line)| line));
-        }
-        self.text.push_str(&rest.visible);
-        let measured = Measured {
-            scheduled_unix_ms: state.clock.unix_ms(arrived_ns),
-            late_ns: 0,
-            queued_ns: passes.queued_ns.unwrap_or_default(),
-            ended_ns: ended_ns.saturating_sub(arrived_ns),
-            cached_tokens: passes.cached_tokens as u64,
-            prefill_passes: passes.prefill_passes,
-            decode_passes: passes.decode_passes,
-        };
-        let mut record = self.builder.finish(&stop, &measured, self.text);
-        let occupancy = u32::try_from(occupancy_max.max(1)).unwrap_or(u32::MAX);
-        record.start.conditions.batch_occupancy = occupancy;
-        if passes.cached_tokens > 0 {
-            record.start.conditions.cache = causeway_ledger::CacheState::Warm;
-        }
-        let stored = Stored::new(record);
-        let ended = Ended {
-            stop,
-            account: stored.record.end.account.clone(),
-            passes,
-            overrun: self.overrun,
-            record: stored.id,
-            stored: false,
-        };
-        (rest, ended, stored)
-    }
-}
-
-fn token_line(output: &StepOutput, piece: &[u8]) -> TokenLine {
-    TokenLine {
-        token: output.choice.token,
-        piece: piece.to_vec(),
-        logprob: output.choice.logprob,
-        probability: output.choice.probability,
-        rank: output.choice.rank,
-        top: output.top.clone(),
-    }
-}
-
-fn stop_string(rules: &AnswerRules, index: usize) -> StopReason {
-    StopReason::StopString { string: rules.stops[index].clone() }
 }
 
 /// What is said of a run whose engine is gone.

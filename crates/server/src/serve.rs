@@ -16,6 +16,7 @@ use crate::effective::Base;
 use crate::http::{app, listen};
 use crate::options::Options;
 use crate::registry::Registry;
+use crate::results::Results;
 use crate::served::ServeModelError;
 use crate::state::State;
 
@@ -153,6 +154,7 @@ fn state_of(options: Options) -> State {
         auth,
         observer,
         ledger,
+        results,
     } = options;
     let clock = Clock::start();
     State {
@@ -165,6 +167,7 @@ fn state_of(options: Options) -> State {
         auth,
         observer,
         ledger,
+        results: results.map(|store| Arc::new(Results::new(store))),
         is_closing: AtomicBool::new(false),
         next_request: AtomicU64::new(1),
         boot: causeway_session::drawn_seed(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use causeway_ledger::{Entry, PushError, Stored, Tags, Writer};
+use causeway_ledger::{CacheKey, Entry, PushError, Stored, Tags, Writer};
 use causeway_request::RequestId;
 use tokio::sync::oneshot;
 
@@ -15,6 +15,7 @@ use crate::effective::Base;
 use crate::observe::Observer;
 use crate::options::WireLimits;
 use crate::registry::Registry;
+use crate::results::Results;
 
 /// How long the end of an answer waits for its record to be on the disk.
 const STORE_TIME_MAX: Duration = Duration::from_secs(5);
@@ -31,6 +32,8 @@ pub(crate) struct State {
     pub(crate) auth: Arc<dyn Auth>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) ledger: Option<Arc<Writer>>,
+    /// Answers that may be given again.
+    pub(crate) results: Option<Arc<Results>>,
     pub(crate) is_closing: AtomicBool,
     pub(crate) next_request: AtomicU64,
     /// Drawn at the start, so that ids of two servers differ.
@@ -84,10 +87,16 @@ impl State {
 
     /// Hands a record to the ledger and waits until it is on the disk, so that nobody is told of
     /// a record that a crash can lose; false where there is no ledger, or none that can write.
-    pub(crate) async fn keep(&self, stored: Stored, tags: Tags) -> bool {
+    pub(crate) async fn keep(
+        &self,
+        stored: Stored,
+        tags: Tags,
+        cache_key: Option<CacheKey>,
+    ) -> bool {
         let Some(writer) = &self.ledger else { return false };
         let mut entry = Entry::from(stored);
         entry.tags = tags;
+        entry.cache_key = cache_key;
         let (tell, told) = oneshot::channel();
         // Whoever waited may have given up.
         let on_stored = move |outcome: causeway_ledger::StoreOutcome| {

@@ -89,6 +89,7 @@ pub(crate) fn choice(index: u32, ended: &Ended) -> Value {
         "index": index,
         "record": ended.record.to_string(),
         "stored": ended.stored,
+        "result_cache": ended.is_given_again,
         "stop": stop(&ended.stop),
         "tokens": tokens(&ended.account),
         "passes": passes(&ended.account, &ended.passes, ended.overrun),

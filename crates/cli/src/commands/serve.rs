@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// Keep no records.
     #[arg(long, conflicts_with = "store")]
     no_ledger: bool,
+    /// Megabytes of records whose answers are given again to the same question; 0 gives none.
+    #[arg(long, value_name = "MB", default_value_t = 0, conflicts_with = "no_ledger")]
+    result_cache_mb: u64,
     /// Milliseconds that a shutdown waits for answers under way.
     #[arg(long, value_name = "MS", default_value_t = 10_000)]
     drain_ms: u64,
@@ -105,6 +108,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         auth: Arc::new(auth::Open),
         observer: Arc::new(observe::Unobserved),
         ledger: ledger(args)?,
+        results: match args.result_cache_mb {
+            0 => None,
+            _ => Some(args.store.open_to_read()?),
+        },
     };
     causeway_server::serve(options, Stop::Signals, |addr| say(addr, args.json)).map_err(failure)
 }
@@ -115,7 +122,9 @@ fn ledger(args: &Args) -> Result<Option<Arc<Writer>>, Failure> {
         return Ok(None);
     }
     let store = args.store.open()?;
-    Ok(Some(Arc::new(Writer::start(store, WriterLimits::default()))))
+    let bytes = Some(args.result_cache_mb.saturating_mul(1_000_000)).filter(|bytes| *bytes > 0);
+    let limits = WriterLimits { result_cache_bytes_max: bytes, ..WriterLimits::default() };
+    Ok(Some(Arc::new(Writer::start(store, limits))))
 }
 
 /// The models by their names; known ones that are missing are fetched.

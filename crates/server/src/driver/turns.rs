@@ -65,8 +65,6 @@ impl<F: Forward> Turns<F> {
                 self.step();
             }
         }
-        self.look.has_ended = true;
-        self.show();
     }
 
     fn show(&mut self) {

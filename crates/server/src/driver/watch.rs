@@ -1,12 +1,21 @@
 //! What the step loop shows of itself to those who may not wait for it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use causeway_engine::{Load, Pass};
 
 /// Written by the driver after each turn, read by anybody at any time.
 #[derive(Debug, Default)]
 pub struct Watch(Mutex<Look>);
+
+/// Says that the loop is gone when it is dropped, by a panic too.
+pub(super) struct Presence(pub(super) Arc<Watch>);
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
 
 /// One look at the step loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,6 +47,11 @@ impl Watch {
     /// Called by the driver only, once a turn.
     pub(super) fn turn(&self, look: Look) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = look;
+    }
+
+    /// Called when the driver's thread is left, however that came about.
+    fn end(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).has_ended = true;
     }
 
     /// Looks at the loop.

@@ -90,6 +90,7 @@ pub const DELIVERY: &[Field] = &[
     field("on_disconnect", Policy("delivery.on_disconnect", Kind::Word(&["cancel", "finish"]))),
     field("cache_salt", Route(NAME)),
     field("session", Route(NAME)),
+    field("result_cache", Route(Kind::Flag)),
     field("return_progress", Route(Kind::Flag)),
     field("reasoning_markers", Route(Kind::Texts { count_max: 2, bytes_max: 256 })),
     field("include_reasoning", Route(Kind::Flag)),

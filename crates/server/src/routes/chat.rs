@@ -73,6 +73,7 @@ fn read(object: Map<String, Value>, caller: Caller) -> Result<(Ask, Delivery), A
         priority: choices::priority(&fields),
         cache_salt: fields.text("cache_salt").map(str::to_owned),
         session: fields.text("session").map(str::to_owned),
+        takes_given: fields.flag_or("result_cache", true),
         received: Value::Object(object),
     };
     Ok((ask, delivery))

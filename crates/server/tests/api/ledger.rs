@@ -43,6 +43,57 @@ fn an_answer_ends_when_its_record_is_on_the_disk() {
 }
 
 #[test]
+fn an_answer_is_given_again_without_a_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let limits = WriterLimits { result_cache_bytes_max: Some(1 << 20), ..WriterLimits::default() };
+    let writer = Arc::new(Writer::start(Store::open(&path).unwrap(), limits));
+    let pieces = json!(["<think>", "so", "</think>", "Yé", "s.", "STOP", "x"]);
+    let mut options = options(vec![script(&json!({ "answers": [{ "pieces": pieces }] }))]);
+    options.ledger = Some(writer);
+    options.results = Some(Store::open_to_read(&path).unwrap());
+    let server = Server::start(options);
+    let ask = |fields: serde_json::Value| {
+        let mut body = json!({
+            "messages": [{ "role": "user", "content": "go" }], "seed": 7, "n": 2, "logprobs": true,
+            "stop": ["STOP"], "reasoning_markers": ["<think>", "</think>"],
+        });
+        for (name, value) in fields.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        server.post("/v1/chat/completions", &body)
+    };
+    let passes =
+        || server.get("/v1/models").json()["data"][0]["causeway"]["load"]["passes"].clone();
+    let mut first = ask(json!({})).json();
+    let before = passes();
+    let mut again = ask(json!({})).json();
+    assert_eq!(passes(), before, "no step was run");
+    assert_eq!(again["causeway"]["choices"][0]["result_cache"], true, "{again}");
+    assert_eq!(again["causeway"]["choices"][0]["passes"]["decode"], 0, "{again}");
+    for answer in [&mut first, &mut again] {
+        for key in ["id", "created", "causeway"] {
+            answer.as_object_mut().unwrap().remove(key);
+        }
+    }
+    assert_eq!(first, again);
+    let stream = ask(json!({ "stream": true }));
+    assert_eq!(stream.streamed(), "Yés.");
+    assert_eq!(stream.streamed_reasoning(), "so");
+    assert_eq!(passes(), before, "no step was run");
+    for other in [
+        json!({ "seed": 8 }),
+        json!({ "cache_salt": "x" }),
+        json!({ "stop": ["TOP"] }),
+        json!({ "result_cache": false }),
+        json!({ "top_logprobs": 1 }),
+    ] {
+        let answer = ask(other.clone()).json();
+        assert_eq!(answer["causeway"]["choices"][0]["result_cache"], false, "{other} {answer}");
+    }
+}
+
+#[test]
 fn a_cancelled_request_leaves_a_record_too() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.sqlite");

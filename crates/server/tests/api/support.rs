@@ -47,6 +47,7 @@ pub(crate) fn options(models: Vec<Source>) -> Options {
         auth: Arc::new(auth::Open),
         observer: Arc::new(observe::Unobserved),
         ledger: None,
+        results: None,
     }
 }
 
