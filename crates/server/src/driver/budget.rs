@@ -2,6 +2,8 @@
 
 /// Fewest tokens of a pass: below this a prompt would never end.
 const BUDGET_MIN: usize = 16;
+/// Tokens of a pass while nothing is known of its cost.
+const BUDGET_UNKNOWN: usize = 64;
 /// Part of the old estimate that stays when a pass is measured.
 const MEMORY: f64 = 0.8;
 
@@ -48,9 +50,8 @@ impl Budget {
     /// The budget of a pass that `decodes` answers have a part in.
     #[must_use]
     pub(super) fn budget(&self, decodes: usize) -> usize {
-        let (Some(target_ns), Some(row_ns)) = (self.target_ns, self.row_ns) else {
-            return self.budget_max;
-        };
+        let Some(target_ns) = self.target_ns else { return self.budget_max };
+        let Some(row_ns) = self.row_ns else { return self.budget_max.min(BUDGET_UNKNOWN) };
         // Nobody waits for a token: the whole pass is the prompts'.
         if decodes == 0 {
             return self.budget_max;

@@ -34,15 +34,17 @@ pub(super) struct Turns<F: Forward> {
 }
 
 impl<F: Forward> Turns<F> {
-    pub(super) fn new(engine: Engine<F>, pace: Pace, clock: Clock, watch: Arc<Watch>) -> Self {
+    pub(super) fn new(mut engine: Engine<F>, pace: Pace, clock: Clock, watch: Arc<Watch>) -> Self {
         let Pace { itl_target_ns, limits } = pace;
+        let budget = Budget::new(itl_target_ns, limits.budget);
+        let tokens = engine.set_budget(budget.budget(0));
         Self {
             engine,
-            budget: Budget::new(itl_target_ns, limits.budget),
+            budget,
             clock,
             watch,
             live: BTreeMap::new(),
-            look: Look { budget: limits.budget, ..Look::default() },
+            look: Look { budget: tokens, ..Look::default() },
         }
     }
 
