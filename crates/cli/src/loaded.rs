@@ -1,6 +1,8 @@
 //! Which model a command opens, and how.
 
-use causeway_kernels::KvType;
+use std::sync::Once;
+
+use causeway_kernels::{Isa, KvType};
 use causeway_model::{ModelError, Settings};
 use causeway_session::{About, Loaded, Opening, SessionError};
 
@@ -43,7 +45,8 @@ impl ModelFlags {
 
     /// The file that the flags name, and how it computes.
     pub(crate) fn opening(&self) -> Result<Opening, Failure> {
-        causeway_session::kernels_of_environment().map_err(session_failure)?;
+        let kernels = causeway_session::kernels_of_environment().map_err(session_failure)?;
+        say_once_if_slow(kernels.isa());
         let (threads, kv_type) = (self.threads()?, self.kv_type());
         self.chunk()?;
         let path = model_path::resolve_or_pull(&self.model)?;
@@ -58,14 +61,35 @@ impl ModelFlags {
     /// The number of threads, checked.
     fn threads(&self) -> Result<usize, Failure> {
         let most = causeway_kernels::Pool::THREADS_MAX;
-        let given = self.threads.unwrap_or_else(causeway_session::threads_by_default);
+        let given = self.threads.unwrap_or_else(|| causeway_session::threads_by_default().0);
         in_range("--threads", given, most)
+    }
+
+    /// What the number of threads was taken from, for the conditions of a figure.
+    pub(crate) fn threads_by(&self) -> &'static str {
+        self.threads.map_or_else(|| causeway_session::threads_by_default().1.name(), |_| "flag")
     }
 
     /// The chunk, checked.
     pub(crate) fn chunk(&self) -> Result<usize, Failure> {
         in_range("--chunk", self.chunk, CHUNK_MAX)
     }
+}
+
+/// Says on stderr, once in a program, that a CPU without AVX2 computes slowly.
+fn say_once_if_slow(isa: Isa) {
+    static SAID: Once = Once::new();
+    let is_forced = std::env::var_os("CAUSEWAY_ISA").is_some_and(|name| !name.is_empty());
+    if let Some(notice) = slow_notice(isa, is_forced) {
+        SAID.call_once(|| eprintln!("causeway: {notice}"));
+    }
+}
+
+/// What there is to say of a path that was not asked for; one that was needs no words.
+fn slow_notice(isa: Isa, is_forced: bool) -> Option<&'static str> {
+    (isa == Isa::Scalar && !is_forced).then_some(
+        "this CPU has no AVX2, so the scalar path computes: the same bits, many times slower",
+    )
 }
 
 fn in_range(name: &str, value: usize, most: usize) -> Result<usize, Failure> {
@@ -91,3 +115,6 @@ pub(crate) fn model_failure(error: ModelError) -> Failure {
     let is_callers_mistake = error.is_callers_mistake();
     Failure::of(error, is_callers_mistake)
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,13 +10,15 @@ mod error;
 mod loaded;
 mod prompt;
 mod start;
+mod threads;
 
 pub use about::{About, cpu_name};
 pub use compile::compile;
 pub use error::{FitError, PromptError, SessionError};
-pub use loaded::{Loaded, Opening, kernels_of_environment, threads_by_default};
+pub use loaded::{Loaded, Opening, kernels_of_environment};
 pub use prompt::{Given, Prompt, message_of, prompt, with_template};
 pub use start::{Asked, Place, answer_rules, drawn_seed, policy_used, start};
 
 /// Remembers hashes of weights.
 pub use causeway_models::Hashes;
+pub use threads::{ThreadsBy, threads_by_default};

@@ -100,13 +100,6 @@ pub fn kernels_of_environment() -> Result<Kernels, SessionError> {
     Ok(Kernels::with_isa(isa)?)
 }
 
-/// As many threads as CPUs that this process may use: affinity and quota are heeded.
-#[must_use]
-pub fn threads_by_default() -> usize {
-    let most = causeway_kernels::Pool::THREADS_MAX;
-    std::thread::available_parallelism().map_or(1, usize::from).min(most)
-}
-
 /// The text side; a folder may be without.
 fn open_text(file: &ModelFile) -> Result<Option<Text>, SessionError> {
     let is_without = |folder: &Path| !folder.join("tokenizer.json").exists();
