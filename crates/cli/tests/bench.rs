@@ -15,7 +15,14 @@ fn speed_gives_each_figure_with_its_conditions() {
     }
     let rows: Vec<_> = answer["batches"].as_array().unwrap().iter().map(|b| &b["rows"]).collect();
     assert_eq!(rows, [1, 3]);
-    for condition in ["model", "sha256", "isa", "threads", "kv_type", "cpu"] {
+    for figure in ["load_ms", "decode_read_share", "prefill_int8_share"] {
+        assert!(answer[figure].as_f64().unwrap() > 0.0, "{figure} of {answer}");
+    }
+    assert!(answer["limits"]["read_gb_per_s"].as_f64().unwrap() > 0.0, "{answer}");
+    for bytes in ["file_bytes", "weights_bytes", "kv_bytes"] {
+        assert!(answer["memory"][bytes].as_u64().unwrap() > 0, "{bytes} of {answer}");
+    }
+    for condition in ["model", "sha256", "isa", "threads", "threads_by", "kv_type", "cpu"] {
         assert!(!answer["conditions"][condition].is_null(), "{condition} of {answer}");
     }
 }
@@ -32,6 +39,9 @@ fn what_cannot_be_measured_is_refused_with_its_limit() {
     check(&["speed", "-r", "0"], "the least is 1");
     check(&["speed", "-b", "0"], "the least is 1");
     check(&["speed", "-p", "100000"], "context limit");
+    check(&["speed", "-p", "18446744073709551615"], "context limit");
+    check(&["speed", "-d", "18446744073709551615"], "context limit");
+    check(&["speed", "-b", "4000000000"], "the limit is 1024");
     check(&["kernels", "--rows", "0"], "8192");
     check(&["kernels", "--rows", "9999"], "8192");
 }

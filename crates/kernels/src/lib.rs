@@ -38,6 +38,7 @@ pub use attention::{HeadQueries, KvSlab, KvType, SEGMENT, TILE};
 pub use dispatch::{Isa, IsaError, Kernels};
 pub use format::{Format, RawBlock};
 pub use math::{exp, gelu, sigmoid, silu};
+pub use memory::Memory;
 pub use packed::{PackError, PackedMatrix, Packing, RowSource};
 pub use parallel::{Pool, Tile, Tiled};
 

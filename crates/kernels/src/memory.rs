@@ -13,14 +13,25 @@ const HUGE_FROM: usize = 4 * HUGE;
 
 /// Zeroed memory that is filled once and then shared for reading.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Memory(Arc<OnceLock<MmapMut>>);
+pub struct Memory(Arc<OnceLock<MmapMut>>);
 
 impl Memory {
+    /// Memory as weights lie in it, every byte of one value: to measure reads of.
+    ///
+    /// # Errors
+    /// `PackError::OutOfMemory`.
+    pub fn filled(bytes: usize, value: u8) -> Result<Self, PackError> {
+        let memory = Self::default();
+        memory.fill(bytes, |bytes| bytes.fill(value))?;
+        Ok(memory)
+    }
+
     /// The bytes, on a page's edge.
     ///
     /// # Panics
     /// Before `fill`.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
         self.0.get().expect("invariant: a packing is finished before its matrices are used")
     }
 

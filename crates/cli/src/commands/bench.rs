@@ -1,6 +1,7 @@
 //! `causeway bench`: what the machine gives, and what a model makes of it.
 
 mod kernels;
+mod machine;
 mod speed;
 
 use crate::failure::Outcome;

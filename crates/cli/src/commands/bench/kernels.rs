@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
-use causeway_kernels::{Kernels, PackedMatrix, Pool, QuantisedRows};
+use causeway_kernels::{PackedMatrix, QuantisedRows};
 use serde::Serialize;
 use serde_json::json;
 
-use super::Spread;
+use super::machine::{Limits, Machine};
 use crate::clock::Clock;
 use crate::failure::{Failure, Outcome};
 use crate::loaded::ModelFlags;
@@ -32,19 +32,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Bytes read for the bandwidth; far beyond every cache.
-const READ_BYTES: usize = 512 << 20;
-/// Rounds of dot products for the peak: some tens of milliseconds.
-const DOT_ROUNDS: usize = 8_000_000;
 /// Most rows of activations.
 const ROWS_MAX: usize = 8_192;
-
-/// What the machine gives, measured in the same run.
-#[derive(Debug, Serialize)]
-struct Limits {
-    read_gb_per_s: f64,
-    int8_gop_per_s: f64,
-}
 
 /// All products of one kind in a pass: their sum over the layers.
 #[derive(Debug, Serialize)]
@@ -60,6 +49,17 @@ struct Row {
     int8_share: f64,
 }
 
+#[expect(clippy::cast_precision_loss, reason = "counts and times are far below 2^53")]
+impl Row {
+    /// The row with its shares of the limits.
+    fn against(mut self, limits: &Limits) -> Self {
+        let ns = self.us * 1e3;
+        self.read_share = self.bytes as f64 / ns / limits.read_gb_per_s;
+        self.int8_share = self.operations as f64 / ns / limits.int8_gop_per_s;
+        self
+    }
+}
+
 /// Matrices that play the same part and have the same type.
 type Parts<'a> = BTreeMap<(&'static str, String), Vec<&'a PackedMatrix>>;
 
@@ -73,8 +73,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let flags = ModelFlags::of(args.model.clone(), args.threads);
     let loaded = flags.open()?;
     let (kernels, pool) = (loaded.model.kernels(), loaded.model.pool());
-    let bench = Bench { kernels, pool, clock: Clock::start(), repeats: args.repeats };
-    let limits = bench.limits();
+    let machine = Machine { kernels, pool, clock: Clock::start(), repeats: args.repeats };
+    let limits = machine.limits()?;
     let mut parts: Parts<'_> = BTreeMap::new();
     for (part, matrix) in loaded.model.matrices() {
         parts.entry((part, format!("{:?}", matrix.format()))).or_default().push(matrix);
@@ -82,9 +82,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut table = Vec::new();
     for &rows in &args.rows {
         for ((part, format), matrices) in &parts {
-            table.push(bench.products((part, format), matrices, rows, &limits)?);
+            table.push(products(&machine, (part, format), matrices, rows, &limits)?);
         }
     }
+    let totals: Vec<Row> = args.rows.iter().map(|&rows| total(&table, rows, &limits)).collect();
     let conditions = json!({
         "model": args.model,
         "cpu": causeway_session::cpu_name(),
@@ -95,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     });
     let mut out = std::io::stdout().lock();
     if args.json {
-        let line = json!({ "limits": limits, "products": table, "conditions": conditions });
+        let line = json!({ "limits": limits, "products": table, "totals": totals, "conditions": conditions });
         writeln!(out, "{line}")?;
         return Ok(());
     }
@@ -107,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         "{:<18}{:<6}{:>6}{:>10}{:>12}{:>9}{:>9}{:>8}{:>8}",
         "part", "type", "rows", "matrices", "us", "MB", "Mop", "read", "int8"
     )?;
-    for row in &table {
+    for row in table.iter().chain(&totals) {
         #[expect(clippy::cast_precision_loss, reason = "shown with one digit after the point")]
         let (mb, mop) = (row.bytes as f64 / 1e6, row.operations as f64 / 1e6);
         writeln!(
@@ -125,73 +126,59 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-struct Bench<'a> {
-    kernels: &'a Kernels,
-    pool: &'a Pool,
-    clock: Clock,
-    repeats: usize,
-}
-
+/// All matrices of one part against `rows` rows of activations, one after the other.
 #[expect(clippy::cast_precision_loss, reason = "counts and times are far below 2^53")]
-impl Bench<'_> {
-    /// Median nanoseconds of `work`, after one run that is not counted.
-    fn median_ns(&self, mut work: impl FnMut()) -> f64 {
-        work();
-        let mut time = || {
-            let start = self.clock.now_ns();
-            work();
-            (self.clock.now_ns() - start).max(1) as f64
-        };
-        Spread::of((0..self.repeats).map(|_| time()).collect()).median
-    }
-
-    fn limits(&self) -> Limits {
-        let memory = vec![1u8; READ_BYTES];
-        let read_ns = self.median_ns(|| self.kernels.read_through(&memory, self.pool));
-        let mut operations = 0;
-        let dot_ns = self.median_ns(|| operations = self.kernels.dot_peak(DOT_ROUNDS, self.pool));
-        Limits {
-            read_gb_per_s: READ_BYTES as f64 / read_ns,
-            int8_gop_per_s: operations as f64 / dot_ns,
-        }
-    }
-
-    /// All matrices of one part against `rows` rows of activations, one after the other.
-    fn products(
-        &self,
-        (part, format): (&'static str, &str),
-        matrices: &[&PackedMatrix],
-        rows: usize,
-        limits: &Limits,
-    ) -> Result<Row, Failure> {
-        let columns = matrices[0].columns();
-        let x: Vec<f32> = (0..rows * columns).map(|i| ((i * 37 % 101) as f32) - 50.0).collect();
-        let mut codes = QuantisedRows::default();
-        self.kernels.quantise(&x, columns, &mut codes, self.pool).map_err(Failure::world)?;
-        let mut out = vec![0.0; rows * matrices[0].rows()];
-        let ns = self.median_ns(|| {
-            for matrix in matrices {
-                let products = &mut [(*matrix, out.as_mut_slice())];
-                if matrix.format().is_quantised() {
-                    self.kernels.matmul(products, &codes, self.pool);
-                } else {
-                    self.kernels.matmul_float(products, &x, self.pool);
-                }
+fn products(
+    machine: &Machine<'_>,
+    (part, format): (&'static str, &str),
+    matrices: &[&PackedMatrix],
+    rows: usize,
+    limits: &Limits,
+) -> Result<Row, Failure> {
+    let columns = matrices[0].columns();
+    let x: Vec<f32> = (0..rows * columns).map(|i| ((i * 37 % 101) as f32) - 50.0).collect();
+    let mut codes = QuantisedRows::default();
+    machine.kernels.quantise(&x, columns, &mut codes, machine.pool).map_err(Failure::world)?;
+    let mut out = vec![0.0; rows * matrices[0].rows()];
+    let ns = machine.median_ns(|| {
+        for matrix in matrices {
+            let products = &mut [(*matrix, out.as_mut_slice())];
+            if matrix.format().is_quantised() {
+                machine.kernels.matmul(products, &codes, machine.pool);
+            } else {
+                machine.kernels.matmul_float(products, &x, machine.pool);
             }
-        });
-        let bytes: usize = matrices.iter().map(|matrix| matrix.bytes()).sum();
-        let weights: usize = matrices.iter().map(|m| m.rows() * m.columns()).sum();
-        let operations = (2 * weights * rows) as u64;
-        Ok(Row {
-            part,
-            format: format.to_owned(),
-            rows,
-            matrices: matrices.len(),
-            us: ns / 1e3,
-            bytes,
-            operations,
-            read_share: bytes as f64 / ns / limits.read_gb_per_s,
-            int8_share: operations as f64 / ns / limits.int8_gop_per_s,
-        })
-    }
+        }
+    });
+    let bytes: usize = matrices.iter().map(|matrix| matrix.bytes()).sum();
+    let weights: usize = matrices.iter().map(|m| m.rows() * m.columns()).sum();
+    let operations = (2 * weights * rows) as u64;
+    let row = Row {
+        part,
+        format: format.to_owned(),
+        rows,
+        matrices: matrices.len(),
+        us: ns / 1e3,
+        bytes,
+        operations,
+        read_share: 0.0,
+        int8_share: 0.0,
+    };
+    Ok(row.against(limits))
+}
+/// All products of one pass together.
+fn total(table: &[Row], rows: usize, limits: &Limits) -> Row {
+    let of_pass = || table.iter().filter(|row| row.rows == rows);
+    let row = Row {
+        part: "all products",
+        format: String::new(),
+        rows,
+        matrices: of_pass().map(|row| row.matrices).sum(),
+        us: of_pass().map(|row| row.us).sum(),
+        bytes: of_pass().map(|row| row.bytes).sum(),
+        operations: of_pass().map(|row| row.operations).sum(),
+        read_share: 0.0,
+        int8_share: 0.0,
+    };
+    row.against(limits)
 }
