@@ -18,6 +18,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
+use crate::observe::Observer;
 
 pub use guard::{GuardError, Guarded};
 pub use watch::{Look, Watch};
@@ -72,6 +73,16 @@ pub struct Spent {
     pub ended_ns: u64,
 }
 
+/// What a driver is given beside its model.
+#[derive(Debug, Clone)]
+pub struct Around {
+    /// The model's name, for those who watch.
+    pub name: String,
+    pub pace: Pace,
+    pub clock: Clock,
+    pub observer: Arc<dyn Observer>,
+}
+
 /// The way to a driver; when the last one is dropped, the thread ends once its requests have.
 #[derive(Debug)]
 pub struct Driver {
@@ -92,7 +103,7 @@ impl Driver {
     ///
     /// # Errors
     /// A system that gives no more threads.
-    pub fn start<F>(model: F, pace: Pace, clock: Clock) -> std::io::Result<Self>
+    pub fn start<F>(model: F, around: Around) -> std::io::Result<Self>
     where
         F: Forward + Send + 'static,
     {
@@ -101,8 +112,8 @@ impl Driver {
         let seen = Arc::clone(&watch);
         let run = move || {
             let _presence = watch::Presence(Arc::clone(&seen));
-            let engine = Engine::new(Guarded(model), pace.limits);
-            turns::Turns::new(engine, pace, clock, seen).run(&taken);
+            let engine = Engine::new(Guarded(model), around.pace.limits);
+            turns::Turns::new(engine, around, seen).run(&taken);
         };
         std::thread::Builder::new().name("driver".to_owned()).spawn(run)?;
         Ok(Self { commands, watch })

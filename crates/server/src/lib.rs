@@ -43,6 +43,6 @@ mod wire;
 pub use clock::Clock;
 pub use options::{Options, Sizing, WireLimits};
 pub use serve::{ServeError, Stop, serve};
-pub use served::{ServeModelError, Served};
+pub use served::{ServeModelError, Served, Watched};
 pub use source::Source;
 pub use std::net::SocketAddr;

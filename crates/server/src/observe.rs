@@ -2,6 +2,7 @@
 
 use causeway_ledger::Record;
 
+use crate::driver::Look;
 use crate::error::ApiError;
 
 /// Watches the server; every method must return at once.
@@ -11,6 +12,9 @@ pub trait Observer: Send + Sync + std::fmt::Debug {
 
     /// A request was refused before it reached an engine.
     fn refused(&self, _path: &str, _error: &ApiError) {}
+
+    /// A pass was run; it took so many nanoseconds.
+    fn stepped(&self, _model: &str, _look: &Look, _took_ns: u64) {}
 
     /// One choice has ended; the record has everything that is known of it.
     fn ended(&self, _id: &str, _record: &Record) {}

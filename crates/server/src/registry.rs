@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use causeway_policy::PolicyFile;
 use tokio::sync::Mutex;
 
-use crate::clock::Clock;
 use crate::error::{ApiError, sentence};
 use crate::options::Sizing;
-use crate::served::{ServeModelError, Served};
+use crate::served::{ServeModelError, Served, Watched};
 use crate::source::Source;
 
 /// What a model is opened with.
@@ -17,7 +16,7 @@ use crate::source::Source;
 struct Rules {
     policy: PolicyFile,
     sizing: Sizing,
-    clock: Clock,
+    watched: Watched,
     bytes_max: Option<u64>,
 }
 
@@ -47,13 +46,13 @@ impl Registry {
         policy: Option<&PolicyFile>,
         sizing: Sizing,
         bytes_max: Option<u64>,
-        clock: Clock,
+        watched: Watched,
     ) -> Self {
         let slot = |source| Slot { source, served: Mutex::new(None), used_ns: AtomicU64::new(0) };
         let policy = policy.cloned().unwrap_or_default();
         Self {
             slots: sources.into_iter().map(slot).collect(),
-            rules: Arc::new(Rules { policy, sizing, clock, bytes_max }),
+            rules: Arc::new(Rules { policy, sizing, watched, bytes_max }),
             loading: Mutex::new(()),
         }
     }
@@ -73,7 +72,7 @@ impl Registry {
             Some(name) => self.slots.iter().find(|slot| slot.source.name() == name),
         };
         let slot = slot.ok_or_else(|| self.unknown(name.unwrap_or_default()))?;
-        slot.used_ns.store(self.rules.clock.now_ns(), Ordering::Relaxed);
+        slot.used_ns.store(self.rules.watched.clock.now_ns(), Ordering::Relaxed);
         // A model whose step loop is gone is loaded again.
         let works = |served: &&Arc<Served>| !served.driver.look().has_ended;
         if let Some(served) = slot.served.lock().await.as_ref().filter(works) {
@@ -128,7 +127,7 @@ impl Registry {
     async fn load(&self, source: &Source) -> Result<Served, ServeModelError> {
         let source_name = source.name().to_owned();
         let (source, rules) = (source.clone(), Arc::clone(&self.rules));
-        let load = move || source.open(&rules.policy, &rules.sizing, rules.clock);
+        let load = move || source.open(&rules.policy, &rules.sizing, rules.watched.clone());
         match tokio::task::spawn_blocking(load).await {
             Ok(loaded) => loaded,
             Err(_) => Err(ServeModelError::Panicked { name: source_name }),

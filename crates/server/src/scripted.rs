@@ -13,9 +13,8 @@ use causeway_text::{
 };
 use serde::Deserialize;
 
-use crate::clock::Clock;
 use crate::options::Sizing;
-use crate::served::{ServeModelError, Served};
+use crate::served::{ServeModelError, Served, Watched};
 
 /// Tokens that stand before the bytes.
 const MARKS: &[&str] =
@@ -203,7 +202,7 @@ fn spelled(text: &str) -> String {
 pub(crate) fn open(
     script: &Script,
     sizing: &Sizing,
-    clock: Clock,
+    watched: Watched,
 ) -> Result<Served, ServeModelError> {
     std::thread::sleep(std::time::Duration::from_millis(script.load_ms));
     let text = script.text().map_err(causeway_session::SessionError::from)?;
@@ -224,5 +223,5 @@ pub(crate) fn open(
         isa: "none",
         threads: 1,
     };
-    Served::around(model::Scripted::new(script), about, text, sizing, clock)
+    Served::around(model::Scripted::new(script), about, text, sizing, watched)
 }

@@ -17,7 +17,7 @@ use crate::http::{app, listen};
 use crate::options::Options;
 use crate::registry::Registry;
 use crate::results::Results;
-use crate::served::ServeModelError;
+use crate::served::{ServeModelError, Watched};
 use crate::state::State;
 
 /// How long requests that were cancelled may take to write their accounts.
@@ -157,9 +157,10 @@ fn state_of(options: Options) -> State {
         results,
     } = options;
     let clock = Clock::start();
+    let watched = Watched { clock, observer: Arc::clone(&observer) };
     State {
         clock,
-        registry: Registry::new(models, policy.as_ref(), sizing, models_bytes_max, clock),
+        registry: Registry::new(models, policy.as_ref(), sizing, models_bytes_max, watched),
         accounts: Accounts::default(),
         base: Base::new(policy.as_ref()),
         wire: limits,

@@ -8,8 +8,9 @@ use causeway_session::{About, Given, Loaded, Opening, Prompt, SessionError};
 use causeway_text::{CivilTime, Text};
 
 use crate::clock::Clock;
-use crate::driver::{Driver, Pace};
+use crate::driver::{Around, Driver, Pace};
 use crate::error::ApiError;
+use crate::observe::Observer;
 use crate::options::Sizing;
 
 /// A model at work. When the last request lets go of it, its driver ends and its memory is free.
@@ -20,6 +21,13 @@ pub struct Served {
     pub driver: Driver,
     /// Requests that run at once, and tokens of a pass at most.
     pub limits: Limits,
+}
+
+/// The clock of a server, and who watches it.
+#[derive(Debug, Clone)]
+pub struct Watched {
+    pub clock: Clock,
+    pub observer: Arc<dyn Observer>,
 }
 
 /// Why a model cannot be served.
@@ -62,7 +70,7 @@ impl Served {
         opening: Opening,
         policy: &PolicyFile,
         sizing: &Sizing,
-        clock: Clock,
+        watched: Watched,
     ) -> Result<Self, ServeModelError> {
         let loaded = Loaded::open(opening)?;
         let about = loaded.about(&sizing.hashes)?;
@@ -70,7 +78,7 @@ impl Served {
         let text = text.ok_or(ServeModelError::NoText { name })?;
         let text = causeway_session::with_template(text, policy)?;
         causeway_session::compile(policy, &about, &|_| None)?;
-        Self::around(model, about, text, sizing, clock)
+        Self::around(model, about, text, sizing, watched)
     }
 
     /// Serves any source of logits.
@@ -82,7 +90,7 @@ impl Served {
         mut about: About,
         text: Text,
         sizing: &Sizing,
-        clock: Clock,
+        watched: Watched,
     ) -> Result<Self, ServeModelError>
     where
         F: Forward + Send + 'static,
@@ -93,8 +101,10 @@ impl Served {
             about.context_len = about.context_len.min(positions);
         }
         let pace = Pace { itl_target_ns: sizing.itl_target_ns, limits };
-        let driver = Driver::start(model, pace, clock)
-            .map_err(|source| ServeModelError::Thread { name: about.model.name.clone(), source })?;
+        let (name, Watched { clock, observer }) = (about.model.name.clone(), watched);
+        let around = Around { name: name.clone(), pace, clock, observer };
+        let driver = Driver::start(model, around)
+            .map_err(|source| ServeModelError::Thread { name, source })?;
         Ok(Self { about, text: Arc::new(text), driver, limits })
     }
 

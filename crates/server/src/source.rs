@@ -3,9 +3,8 @@
 use causeway_policy::PolicyFile;
 use causeway_session::Opening;
 
-use crate::clock::Clock;
 use crate::options::Sizing;
-use crate::served::{ServeModelError, Served};
+use crate::served::{ServeModelError, Served, Watched};
 
 /// Where a model comes from.
 #[derive(Debug, Clone)]
@@ -44,12 +43,12 @@ impl Source {
         &self,
         policy: &PolicyFile,
         sizing: &Sizing,
-        clock: Clock,
+        watched: Watched,
     ) -> Result<Served, ServeModelError> {
         match self {
-            Self::File(opening) => Served::open(opening.clone(), policy, sizing, clock),
+            Self::File(opening) => Served::open(opening.clone(), policy, sizing, watched),
             #[cfg(feature = "scripted")]
-            Self::Script(script) => crate::scripted::open(script, sizing, clock),
+            Self::Script(script) => crate::scripted::open(script, sizing, watched),
         }
     }
 }

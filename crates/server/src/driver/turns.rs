@@ -9,7 +9,7 @@ use causeway_request::RequestId;
 use tokio::sync::oneshot;
 
 use super::budget::{Budget, Measured};
-use super::{Command, Delivered, Look, Outlet, Pace, Spent, Watch};
+use super::{Around, Command, Delivered, Look, Outlet, Pace, Spent, Watch};
 use crate::clock::Clock;
 
 /// One request while the engine has it.
@@ -27,6 +27,7 @@ struct Live {
 pub(super) struct Turns<F: Forward> {
     engine: Engine<F>,
     budget: Budget,
+    around: Around,
     clock: Clock,
     watch: Arc<Watch>,
     live: BTreeMap<RequestId, Live>,
@@ -34,14 +35,15 @@ pub(super) struct Turns<F: Forward> {
 }
 
 impl<F: Forward> Turns<F> {
-    pub(super) fn new(mut engine: Engine<F>, pace: Pace, clock: Clock, watch: Arc<Watch>) -> Self {
-        let Pace { itl_target_ns, limits } = pace;
+    pub(super) fn new(mut engine: Engine<F>, around: Around, watch: Arc<Watch>) -> Self {
+        let Pace { itl_target_ns, limits } = around.pace;
         let budget = Budget::new(itl_target_ns, limits.budget);
         let tokens = engine.set_budget(budget.budget(0));
         Self {
             engine,
             budget,
-            clock,
+            clock: around.clock,
+            around,
             watch,
             live: BTreeMap::new(),
             look: Look { budget: tokens, ..Look::default() },
@@ -137,6 +139,9 @@ impl<F: Forward> Turns<F> {
         self.report_prefill(pass.requests);
         let measured = Measured { rows: pass.rows, decodes: pass.decode_rows, took_ns };
         self.look.budget = self.engine.set_budget(self.budget.observe(measured));
+        if pass.rows > 0 {
+            self.around.observer.stepped(&self.around.name, &self.look, took_ns);
+        }
         self.drop_unread();
     }
 
