@@ -2,7 +2,10 @@
 
 pub mod chat;
 pub mod completions;
+pub mod embeddings;
 mod kind;
+pub mod messages;
+pub mod responses;
 pub mod shared;
 pub mod tokens;
 
@@ -44,6 +47,8 @@ pub enum Plain {
     Word(&'static str),
     EmptyList,
     EmptyObject,
+    /// `{"type": "…"}` and nothing else.
+    Typed(&'static str),
 }
 
 /// Several tables, read as one.
@@ -141,6 +146,9 @@ impl Plain {
             Self::Count(count) => value.as_u64() == Some(count),
             Self::Word(word) => value.as_str() == Some(word),
             Self::EmptyList => value.as_array().is_some_and(Vec::is_empty),
+            Self::Typed(word) => value
+                .as_object()
+                .is_some_and(|object| object.len() == 1 && value["type"].as_str() == Some(word)),
             Self::EmptyObject => value.as_object().is_some_and(Map::is_empty),
         }
     }

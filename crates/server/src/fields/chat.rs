@@ -1,7 +1,9 @@
 //! The fields of `POST /v1/chat/completions`.
 
 use super::Rule::{Only, Refused, Route};
-use super::shared::{DELIVERY, SAMPLING, STOPPING, field, tokens_max};
+use super::shared::{
+    CHOICES, DELIVERY, OPENAI, SAMPLING, STOP, STOPPING, field, temperature, tokens_max,
+};
 use super::{Field, Kind, Plain, Table};
 
 /// Most messages of one chat.
@@ -11,6 +13,9 @@ pub const TOP_LOGPROBS_MAX: u64 = 20;
 
 const OWN: &[Field] = &[
     field("messages", Route(Kind::List { count_max: MESSAGES_MAX })),
+    CHOICES,
+    STOP,
+    temperature(2.0),
     tokens_max("max_tokens"),
     tokens_max("max_completion_tokens"),
     field("logprobs", Route(Kind::Flag)),
@@ -35,4 +40,4 @@ const OWN: &[Field] = &[
 ];
 
 /// Everything that a chat completion may hold.
-pub const CHAT: Table = &[OWN, SAMPLING, STOPPING, DELIVERY];
+pub const CHAT: Table = &[OWN, SAMPLING, STOPPING, DELIVERY, OPENAI];

@@ -1,7 +1,9 @@
 //! The fields of `POST /v1/completions`.
 
 use super::Rule::{Only, Refused, Route};
-use super::shared::{DELIVERY, SAMPLING, STOPPING, field, tokens_max};
+use super::shared::{
+    CHOICES, DELIVERY, OPENAI, SAMPLING, STOP, STOPPING, field, temperature, tokens_max,
+};
 use super::{Field, Kind, Plain, Table};
 
 /// Most of the best tokens that are told beside each token.
@@ -9,6 +11,9 @@ pub const LOGPROBS_MAX: u64 = 20;
 
 const OWN: &[Field] = &[
     field("prompt", Route(Kind::Any)),
+    CHOICES,
+    STOP,
+    temperature(2.0),
     tokens_max("max_tokens"),
     field("echo", Route(Kind::Flag)),
     field("logprobs", Route(Kind::Count { min: 0, max: LOGPROBS_MAX })),
@@ -18,4 +23,4 @@ const OWN: &[Field] = &[
 ];
 
 /// Everything that a completion may hold.
-pub const COMPLETIONS: Table = &[OWN, SAMPLING, STOPPING, DELIVERY];
+pub const COMPLETIONS: Table = &[OWN, SAMPLING, STOPPING, DELIVERY, OPENAI];

@@ -30,6 +30,11 @@ pub enum Kind {
         count_max: usize,
         bytes_max: usize,
     },
+    /// A list of texts, also where it has one.
+    TextList {
+        count_max: usize,
+        bytes_max: usize,
+    },
     Word(&'static [&'static str]),
     /// Token ids.
     Tokens {
@@ -71,12 +76,10 @@ impl Kind {
             Self::Count { min, max } => is_count(value, min, max),
             Self::Flag => value.is_boolean(),
             Self::Text { bytes_max } => is_text(value, bytes_max),
-            Self::Texts { count_max, bytes_max } => match value.as_array() {
-                None => is_text(value, bytes_max),
-                Some(list) => {
-                    list.len() <= count_max && list.iter().all(|text| is_text(text, bytes_max))
-                }
-            },
+            Self::Texts { count_max, bytes_max } => {
+                is_text(value, bytes_max) || are_texts(value, count_max, bytes_max)
+            }
+            Self::TextList { count_max, bytes_max } => are_texts(value, count_max, bytes_max),
             Self::Word(words) => value.as_str().is_some_and(|word| words.contains(&word)),
             Self::Tokens { count_max } => value
                 .as_array()
@@ -108,6 +111,9 @@ impl Kind {
             Self::Texts { count_max, bytes_max } => format!(
                 "a text or a list of at most {count_max} texts, each of at most {bytes_max} bytes"
             ),
+            Self::TextList { count_max, bytes_max } => {
+                format!("a list of at most {count_max} texts, each of at most {bytes_max} bytes")
+            }
             Self::Word(words) => format!("one of `{}`", words.join("`, `")),
             Self::Tokens { count_max } => {
                 format!("a list of at most {count_max} token ids, each a whole number of 32 bits")
@@ -132,6 +138,13 @@ impl Kind {
 
 fn is_text(value: &Value, bytes_max: usize) -> bool {
     value.as_str().is_some_and(|text| text.len() <= bytes_max)
+}
+
+fn are_texts(value: &Value, count_max: usize, bytes_max: usize) -> bool {
+    let is_list = |list: &Vec<Value>| {
+        list.len() <= count_max && list.iter().all(|text| is_text(text, bytes_max))
+    };
+    value.as_array().is_some_and(is_list)
 }
 
 fn is_token(value: &Value) -> bool {

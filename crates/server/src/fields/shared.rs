@@ -1,6 +1,6 @@
 //! Fields that several APIs have: sampling, stopping, delivery.
 
-use super::Rule::{Only, Policy, Recorded, Route};
+use super::Rule::{Only, Policy, Recorded, Refused, Route};
 use super::{Field, Kind, Plain};
 
 /// Most tokens that a count may name; every JSON reader keeps it.
@@ -25,7 +25,6 @@ const NAME: Kind = Kind::Text { bytes_max: NAME_BYTES_MAX };
 
 /// How a token is chosen: OpenAI's fields with OpenAI's ranges, then those of this engine.
 pub const SAMPLING: &[Field] = &[
-    field("temperature", Policy("shape.temperature", number(0.0, 2.0))),
     field("top_p", Policy("shape.top_p", Kind::Number { min: 0.0, max: 1.0, above: true })),
     field("presence_penalty", Policy("constraints.presence_penalty", number(-2.0, 2.0))),
     field("frequency_penalty", Policy("constraints.frequency_penalty", number(-2.0, 2.0))),
@@ -65,26 +64,17 @@ pub const SAMPLING: &[Field] = &[
     ),
 ];
 
-/// What ends an answer.
+/// What ends an answer, beside its strings.
 pub const STOPPING: &[Field] = &[
-    field("stop", Policy("stop.strings", Kind::Texts { count_max: 64, bytes_max: 1024 })),
     field("stop_token_ids", Policy("stop.tokens", Kind::Tokens { count_max: 1024 })),
     field("min_tokens", Policy("constraints.min_tokens", count(0, COUNT_MAX))),
     field("ignore_eos", Policy("stop.ignore_eos", Kind::Flag)),
 ];
 
-/// How a request is served, and how its answer comes.
+/// How a request is served, and how its answer comes, in every API.
 pub const DELIVERY: &[Field] = &[
     field("model", Route(NAME)),
-    field("n", Route(count(1, 16))),
     field("stream", Route(Kind::Flag)),
-    field("stream_options", Route(Kind::Object)),
-    field("user", Recorded(NAME)),
-    field("metadata", Recorded(Kind::Object)),
-    field("safety_identifier", Recorded(NAME)),
-    field("prompt_cache_key", Recorded(NAME)),
-    field("store", Only(&[Plain::Flag(false)], "answers are not stored for retrieval")),
-    field("service_tier", Route(Kind::Word(&["auto", "default", "flex", "priority"]))),
     field("priority", Route(Kind::Word(&["interactive", "batch"]))),
     field("timeout_ms", Route(count(1, 86_400_000))),
     field("on_disconnect", Policy("delivery.on_disconnect", Kind::Word(&["cancel", "finish"]))),
@@ -96,6 +86,35 @@ pub const DELIVERY: &[Field] = &[
     field("include_reasoning", Route(Kind::Flag)),
     field("causeway", Route(Kind::Flag)),
 ];
+
+/// What OpenAI's APIs say beside it.
+pub const OPENAI: &[Field] = &[
+    field("stream_options", Route(Kind::Object)),
+    field("user", Recorded(NAME)),
+    field("metadata", Recorded(Kind::Object)),
+    field("safety_identifier", Recorded(NAME)),
+    field("prompt_cache_key", Recorded(NAME)),
+    field("prompt_cache_options", Refused("prefixes are cached as long as there is room")),
+    field(
+        "prompt_cache_retention",
+        Only(&[Plain::Word("in_memory")], "prefixes are cached as long as there is room"),
+    ),
+    field("store", Only(&[Plain::Flag(false)], "answers are not stored for retrieval")),
+    field("service_tier", Route(Kind::Word(&["auto", "default", "flex", "priority"]))),
+];
+
+/// Parallel choices.
+pub const CHOICES: Field = field("n", Route(count(1, 16)));
+
+/// Strings that end an answer.
+pub const STOP: Field =
+    field("stop", Policy("stop.strings", Kind::Texts { count_max: 64, bytes_max: 1024 }));
+
+/// The temperature; APIs differ in the highest one.
+#[must_use]
+pub const fn temperature(max: f64) -> Field {
+    field("temperature", Policy("shape.temperature", number(0.0, max)))
+}
 
 /// The budget by its name; two names may be in one table.
 #[must_use]

@@ -4,6 +4,9 @@ use serde_json::json;
 
 use super::chat::CHAT;
 use super::completions::COMPLETIONS;
+use super::embeddings::EMBEDDINGS;
+use super::messages::{COUNT_TOKENS, MESSAGES};
+use super::responses::RESPONSES;
 use super::tokens::{APPLY_TEMPLATE, DETOKENIZE, TOKENIZE};
 use super::*;
 
@@ -54,7 +57,17 @@ fn a_value_goes_over_as_the_policy_spells_it() {
 
 #[test]
 fn every_table_has_a_name_once_and_every_path_is_the_policys() {
-    for table in [CHAT, COMPLETIONS, TOKENIZE, DETOKENIZE, APPLY_TEMPLATE] {
+    for table in [
+        CHAT,
+        COMPLETIONS,
+        RESPONSES,
+        MESSAGES,
+        COUNT_TOKENS,
+        EMBEDDINGS,
+        TOKENIZE,
+        DETOKENIZE,
+        APPLY_TEMPLATE,
+    ] {
         let mut names: Vec<&str> =
             table.iter().copied().flatten().map(|field| field.name).collect();
         names.sort_unstable();
