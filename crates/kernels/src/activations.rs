@@ -1,5 +1,7 @@
 //! Rows of activations, quantised per 32 values to int8.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::BLOCK;
 
 /// An activation was infinite or not a number, so no dot product with it has a meaning.
@@ -29,8 +31,42 @@ pub(crate) struct ActivationBlock {
 /// Blocks whose largest value is below this are zeros.
 pub(crate) const AMAX_MIN: f32 = 7.523_164e-37; // 2^-120
 
+/// The first value that was not finite, found by whichever thread.
+#[derive(Debug)]
+pub(crate) struct Fault(AtomicU64);
+
+impl Fault {
+    pub(crate) fn none() -> Self {
+        Self(AtomicU64::new(u64::MAX))
+    }
+
+    /// Notes a value; the one of the lowest row, and there of the lowest column, stays.
+    pub(crate) fn note(&self, row: usize, column: usize) {
+        self.0.fetch_min((row as u64) << 32 | column as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn into_result(self) -> Result<(), NonFinite> {
+        let place = self.0.into_inner();
+        if place == u64::MAX {
+            return Ok(());
+        }
+        let part = |bits: u64| usize::try_from(bits).expect("invariant: it was an index");
+        Err(NonFinite { row: part(place >> 32), column: part(place & u64::from(u32::MAX)) })
+    }
+}
+
 /// Rows whose blocks lie side by side, so that a tile reads one stream.
 pub(crate) const TILE_ROWS: usize = 16;
+
+/// One tile of quantised rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ActivationTile<'a> {
+    /// First row.
+    pub(crate) first: usize,
+    pub(crate) rows: usize,
+    /// `(blocks, rows)`.
+    pub(crate) blocks: &'a [ActivationBlock],
+}
 
 /// Quantised rows, in tiles of sixteen; what is left forms tiles of eight, four, two and one.
 ///
@@ -63,24 +99,40 @@ impl QuantisedRows {
         self.tiles.resize(rows * self.blocks, ActivationBlock::default());
     }
 
-    /// The tiles: first row, rows, and their blocks.
-    pub(crate) fn each_tile(&self) -> impl Iterator<Item = (usize, usize, &[ActivationBlock])> {
+    /// The tiles, in order of their rows.
+    pub(crate) fn each_tile(&self) -> impl Iterator<Item = ActivationTile<'_>> {
         let mut first = 0;
         std::iter::from_fn(move || {
             let rows = tile_rows(self.rows - first);
             (rows > 0).then(|| {
                 let start = first * self.blocks;
-                let tile = (first, rows, &self.tiles[start..start + rows * self.blocks]);
+                let blocks = &self.tiles[start..start + rows * self.blocks];
+                let tile = ActivationTile { first, rows, blocks };
                 first += rows;
                 tile
             })
         })
     }
 
-    /// One block of one row.
-    pub(crate) fn block(&self, row: usize, block: usize) -> &ActivationBlock {
+    /// Where each block lies.
+    pub(crate) fn places(&self) -> BlockPlaces {
+        BlockPlaces { rows: self.rows, blocks: self.blocks }
+    }
+}
+
+/// Where the blocks of `QuantisedRows` lie: no two in one place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BlockPlaces {
+    rows: usize,
+    blocks: usize,
+}
+
+impl BlockPlaces {
+    /// Index of one block of one row.
+    pub(crate) fn place(self, row: usize, block: usize) -> usize {
+        debug_assert!(row < self.rows && block < self.blocks, "inside the rows");
         let (first, rows) = tile_of(row, self.rows);
-        &self.tiles[first * self.blocks + block * rows + (row - first)]
+        first * self.blocks + block * rows + (row - first)
     }
 }
 
@@ -99,6 +151,9 @@ pub(crate) fn tile_rows(left: usize) -> usize {
 /// First row and rows of the tile that holds `row`.
 pub(crate) fn tile_of(row: usize, rows: usize) -> (usize, usize) {
     let mut first = row / TILE_ROWS * TILE_ROWS;
+    if first + TILE_ROWS <= rows {
+        return (first, TILE_ROWS);
+    }
     loop {
         let size = tile_rows(rows - first);
         if row < first + size {

@@ -205,6 +205,13 @@ pub(crate) fn dot_wide(sum: I, codes: I, x: i32) -> I {
     I(half(sum.0, codes.0), half(sum.1, codes.1))
 }
 
+/// Asks for a cache line that is read soon.
+#[target_feature(enable = "avx2,fma,f16c")]
+#[inline]
+pub(crate) fn prefetch(line: *const u8) {
+    _mm_prefetch::<_MM_HINT_T0>(line.cast());
+}
+
 lane_ops!("avx2,fma,f16c");
 lane_matmul!("avx2,fma,f16c", tile 4);
-lane_attention!("avx2,fma,f16c", tile 4);
+lane_attention!("avx2,fma,f16c", tile 4, beside 2, 1, 1);

@@ -179,6 +179,13 @@ fn dot_wide(sum: I, codes: I, x: i32) -> I {
     I(_mm512_add_epi32(sum.0, pairs))
 }
 
+/// Asks for a cache line that is read soon.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[inline]
+pub(crate) fn prefetch(line: *const u8) {
+    _mm_prefetch::<_MM_HINT_T0>(line.cast());
+}
+
 lane_ops!("avx512f,avx512bw,avx512dq,avx512vl");
 lane_matmul!("avx512f,avx512bw,avx512dq,avx512vl", tile 16);
-lane_attention!("avx512f,avx512bw,avx512dq,avx512vl", tile 8);
+lane_attention!("avx512f,avx512bw,avx512dq,avx512vl", tile 8, beside 4, 4, 2);

@@ -5,11 +5,13 @@
 )]
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
+use crate::activations::ActivationTile;
 use crate::attention::{HeadQueries, KvSlab};
 use crate::format::with_layout;
-use crate::{LANES, PackedMatrix, QuantisedRows, scalar};
+use crate::{LANES, PackedMatrix, scalar};
 #[cfg(target_arch = "x86_64")]
 use crate::{avx2, avx512, avx512vnni, avxvnni};
 
@@ -88,14 +90,14 @@ impl FromStr for Isa {
     }
 }
 
-/// Takes one row of sixteen outputs: the index of the activation row, then the outputs.
-pub(crate) type Sink<'a> = dyn FnMut(usize, &[f32; LANES]) + 'a;
+/// Takes outputs: their group, the first row of activations, and sixteen outputs a row.
+pub(crate) type Sink<'a> = dyn FnMut(usize, usize, &[[f32; LANES]]) + 'a;
 
 /// The chosen path: one function for each thing it computes.
 #[derive(Clone, Copy)]
 pub struct Kernels {
     pub(crate) isa: Isa,
-    pub(crate) group_quantised: fn(&PackedMatrix, usize, &QuantisedRows, &mut Sink<'_>),
+    pub(crate) tile_product: fn(&PackedMatrix, Range<usize>, ActivationTile<'_>, &mut Sink<'_>),
     pub(crate) group_float: fn(&PackedMatrix, usize, &[f32], &mut Sink<'_>),
     pub(crate) quantise_block: fn(&[f32; 32], &mut [[i8; 4]; 8]) -> Option<f32>,
     pub(crate) rms_norm: fn(&mut [f32], &[f32], f32),
@@ -118,17 +120,18 @@ macro_rules! table {
     ($isa:expr, $matmul:ident, $ops:ident) => {
         Kernels {
             isa: $isa,
-            group_quantised: |weights, group, x, out| {
-                let bytes = weights.group(group);
+            tile_product: |weights, groups, x, out| {
+                let groups = (groups.start, weights.groups_of(groups));
                 with_layout!(weights.format(),
                     // SAFETY: the caller of `table!` saw the CPU report the path's instructions.
-                    L => unsafe { $matmul::group_quantised::<L>(bytes, x, out) },
+                    L => unsafe { $matmul::tile_product::<L>(groups, x, out) },
                     else unreachable!("invariant: a quantised product has quantised weights"))
             },
             group_float: |weights, group, x, out| {
                 let (format, columns) = (weights.format(), weights.columns());
+                let group = (group, weights.group(group));
                 // SAFETY: the caller of `table!` saw the CPU report the path's instructions.
-                unsafe { $matmul::group_float(format, weights.group(group), x, columns, out) }
+                unsafe { $matmul::group_float(format, group, x, columns, out) }
             },
             // SAFETY: the caller of `table!` saw the CPU report the path's instructions.
             quantise_block: |x, codes| unsafe { $ops::quantise_block(x, codes) },
@@ -160,9 +163,9 @@ impl Kernels {
         Ok(match isa {
             Isa::Scalar => Self {
                 isa,
-                group_quantised: |weights, group, x, out| {
+                tile_product: |weights, groups, x, out| {
                     with_layout!(weights.format(),
-                        L => scalar::group_quantised::<L>(weights, group, x, out),
+                        L => scalar::tile_product::<L>(weights, groups, x, out),
                         else unreachable!("invariant: a quantised product has quantised weights"))
                 },
                 group_float: |weights, group, x, out| scalar::group_float(weights, group, x, out),

@@ -1,8 +1,11 @@
 //! Attention of every SIMD path: scores with keys in lanes, values with head dimensions in lanes.
 
 /// Attention over segments; repeats `scalar::attend` operation for operation.
+///
+/// Queries come in tiles of at most `tile`. Tiles of two, of four and the whole ones have as many
+/// vectors of keys or values `beside` each other as give enough sums to keep the units busy.
 macro_rules! lane_attention {
-    ($features:literal, tile $tile:literal) => {
+    ($features:literal, tile $tile:literal, beside $two:literal, $four:literal, $whole:literal) => {
         use crate::attention::{HeadQueries, KvSlab, KvType, SEGMENT, TILE};
 
         /// Softmax state of one query: largest score, sum of exponentials.
@@ -35,18 +38,18 @@ macro_rules! lane_attention {
                 };
                 // Few queries, as when one position of a small group is decoded, take few lanes.
                 match (slab.kind, count) {
-                    (KvType::F16, 1 | 2) => attend_tile::<true, 2>(tile, slab, out),
-                    (KvType::F16, 3 | 4) => attend_tile::<true, 4>(tile, slab, out),
-                    (KvType::F16, _) => attend_tile::<true, $tile>(tile, slab, out),
-                    (KvType::F32, 1 | 2) => attend_tile::<false, 2>(tile, slab, out),
-                    (KvType::F32, 3 | 4) => attend_tile::<false, 4>(tile, slab, out),
-                    (KvType::F32, _) => attend_tile::<false, $tile>(tile, slab, out),
+                    (KvType::F16, 1 | 2) => attend_tile::<true, 2, $two>(tile, slab, out),
+                    (KvType::F16, 3 | 4) => attend_tile::<true, 4, $four>(tile, slab, out),
+                    (KvType::F16, _) => attend_tile::<true, $tile, $whole>(tile, slab, out),
+                    (KvType::F32, 1 | 2) => attend_tile::<false, 2, $two>(tile, slab, out),
+                    (KvType::F32, 3 | 4) => attend_tile::<false, 4, $four>(tile, slab, out),
+                    (KvType::F32, _) => attend_tile::<false, $tile, $whole>(tile, slab, out),
                 }
             }
         }
 
         #[target_feature(enable = $features)]
-        fn attend_tile<const HALF: bool, const T: usize>(
+        fn attend_tile<const HALF: bool, const T: usize, const K: usize>(
             queries: HeadQueries<'_>,
             slab: &KvSlab<'_>,
             out: &mut [f32],
@@ -70,7 +73,7 @@ macro_rules! lane_attention {
                     *range = (low, end.clamp(low, start + SEGMENT));
                 }
                 let ranges = &ranges[..count];
-                scores_of::<HALF, T>(&turned, slab, (start, ranges), &mut scores);
+                scores_of::<HALF, T, K>(&turned, slab, (start, ranges), &mut scores);
                 let mut factors = [(0.0f32, 0.0f32); T];
                 for q in 0..count {
                     let (low, high) = ranges[q];
@@ -90,7 +93,14 @@ macro_rules! lane_attention {
                     }
                 }
                 let task = (start, ranges);
-                values::<HALF, T>(slab, task, (&scores, &factors, &started), out);
+                let softmax = (&scores, &factors, &started);
+                let whole = slab.padded_dim / (16 * K) * (16 * K);
+                for d in (0..whole).step_by(16 * K) {
+                    values::<HALF, T, K>(slab, task, softmax, (d, out));
+                }
+                for d in (whole..slab.padded_dim).step_by(16) {
+                    values::<HALF, T, 1>(slab, task, softmax, (d, out));
+                }
                 for q in 0..count {
                     started[q] |= ranges[q].0 < ranges[q].1;
                 }
@@ -116,7 +126,7 @@ macro_rules! lane_attention {
         /// Scores of every query against the tiles that any of them sees in this segment.
         #[target_feature(enable = $features)]
         #[inline]
-        fn scores_of<const HALF: bool, const T: usize>(
+        fn scores_of<const HALF: bool, const T: usize, const K: usize>(
             queries: &[[f32; T]],
             slab: &KvSlab<'_>,
             (start, ranges): (usize, &[(usize, usize)]),
@@ -125,17 +135,38 @@ macro_rules! lane_attention {
             let seen = || ranges.iter().filter(|r| r.0 < r.1);
             let Some(low) = seen().map(|r| r.0).min() else { return };
             let high = seen().map(|r| r.1).max().unwrap_or(low);
-            for tile in low / TILE..high.div_ceil(TILE) {
-                let keys = slab.keys_of(tile);
-                let mut sums = [f_splat(0.0); T];
-                for (d, query) in queries.iter().enumerate() {
+            let (mut tile, end) = (low / TILE, high.div_ceil(TILE));
+            while tile + K <= end {
+                key_tiles::<HALF, T, K>(queries, slab, (tile, start), scores);
+                tile += K;
+            }
+            for tile in tile..end {
+                key_tiles::<HALF, T, 1>(queries, slab, (tile, start), scores);
+            }
+        }
+
+        /// Scores of every query against `K` tiles of keys.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn key_tiles<const HALF: bool, const T: usize, const K: usize>(
+            queries: &[[f32; T]],
+            slab: &KvSlab<'_>,
+            (tile, start): (usize, usize),
+            scores: &mut [[f32; SEGMENT]; T],
+        ) {
+            let keys: [&[u8]; K] = std::array::from_fn(|k| slab.keys_of(tile + k));
+            let mut sums = [[f_splat(0.0); T]; K];
+            for (d, query) in queries.iter().enumerate() {
+                for (keys, sums) in keys.iter().zip(&mut sums) {
                     let key = kv_load::<HALF>(keys, d * TILE);
                     for (sum, &x) in sums.iter_mut().zip(query) {
                         *sum = f_fma(key, f_splat(x), *sum);
                     }
                 }
-                let at = tile * TILE - start;
-                for (scores, &sum) in scores.iter_mut().zip(&sums).take(ranges.len()) {
+            }
+            for (k, sums) in sums.iter().enumerate() {
+                let at = (tile + k) * TILE - start;
+                for (scores, &sum) in scores.iter_mut().zip(sums) {
                     f_store(sum, scores[at..].first_chunk_mut().expect("a tile"));
                 }
             }
@@ -175,53 +206,56 @@ macro_rules! lane_attention {
             Running { max, sum: crate::scalar::tree_sum(&lanes) }
         }
 
-        /// Weighted values of this segment, merged into `out`.
+        /// Weighted values of this segment for dimensions `d..d + 16 K`, merged into `out`.
         #[target_feature(enable = $features)]
         #[inline]
-        fn values<const HALF: bool, const T: usize>(
+        fn values<const HALF: bool, const T: usize, const K: usize>(
             slab: &KvSlab<'_>,
             (start, ranges): (usize, &[(usize, usize)]),
             (weights, factors, started): (&[[f32; SEGMENT]; T], &[(f32, f32); T], &[bool; T]),
-            out: &mut [f32],
+            (d, out): (usize, &mut [f32]),
         ) {
             let dim = slab.padded_dim;
             // What all queries see is computed together; before and after, each alone.
             let low = ranges.iter().map(|r| r.0).max().unwrap_or(0);
             let high = ranges.iter().map(|r| r.1).min().unwrap_or(0).max(low);
-            for d in (0..dim).step_by(16) {
-                let mut sums = [f_splat(0.0); T];
-                let one = |sum: &mut F, q: usize, from: usize, to: usize| {
-                    for position in from..to {
-                        let values = slab.values_of(position / TILE);
-                        let v = kv_load::<HALF>(values, position % TILE * dim + d);
-                        *sum = f_fma(v, f_splat(weights[q][position - start]), *sum);
-                    }
-                };
-                for (q, &(from, to)) in ranges.iter().enumerate() {
-                    one(&mut sums[q], q, from, to.min(low));
-                }
-                let mut position = low;
-                while position < high {
+            let mut sums = [[f_splat(0.0); T]; K];
+            let alone = |sums: &mut [[F; T]; K], q: usize, from: usize, to: usize| {
+                for position in from..to {
                     let values = slab.values_of(position / TILE);
-                    let end = high.min((position / TILE + 1) * TILE);
-                    for at in position - start..end - start {
-                        let v = kv_load::<HALF>(values, at % TILE * dim + d);
+                    let weight = f_splat(weights[q][position - start]);
+                    for (k, sums) in sums.iter_mut().enumerate() {
+                        let v = kv_load::<HALF>(values, position % TILE * dim + d + 16 * k);
+                        sums[q] = f_fma(v, weight, sums[q]);
+                    }
+                }
+            };
+            for (q, &(from, to)) in ranges.iter().enumerate() {
+                alone(&mut sums, q, from, to.min(low));
+            }
+            let mut position = low;
+            while position < high {
+                let values = slab.values_of(position / TILE);
+                let end = high.min((position / TILE + 1) * TILE);
+                for at in position - start..end - start {
+                    for (k, sums) in sums.iter_mut().enumerate() {
+                        let v = kv_load::<HALF>(values, at % TILE * dim + d + 16 * k);
                         for (sum, weights) in sums.iter_mut().zip(weights) {
                             // A segment's length is a power of two: the index needs no check.
                             *sum = f_fma(v, f_splat(weights[at % SEGMENT]), *sum);
                         }
                     }
-                    position = end;
                 }
-                for (q, &(from, to)) in ranges.iter().enumerate() {
-                    one(&mut sums[q], q, from.max(high), to);
-                }
-                for (q, &(from, to)) in ranges.iter().enumerate() {
-                    if from == to {
-                        continue;
-                    }
+                position = end;
+            }
+            for (q, &(from, to)) in ranges.iter().enumerate() {
+                alone(&mut sums, q, from.max(high), to);
+            }
+            for (q, _) in ranges.iter().enumerate().filter(|(_, r)| r.0 < r.1) {
+                for (k, sums) in sums.iter().enumerate() {
+                    let at = q * dim + d + 16 * k;
                     let lanes: &mut [f32; 16] =
-                        out[q * dim + d..].first_chunk_mut().expect("sixteen dimensions");
+                        out[at..].first_chunk_mut().expect("sixteen dimensions");
                     let merged = if started[q] {
                         let (keep, add) = factors[q];
                         let added = f_mul(sums[q], f_splat(add));

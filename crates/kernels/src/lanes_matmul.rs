@@ -3,7 +3,7 @@
 /// Products of re-laid weights with quantised or float activations.
 macro_rules! lane_matmul {
     ($features:literal, tile $tile:literal) => {
-        use crate::activations::ActivationBlock;
+        use crate::activations::{ActivationBlock, ActivationTile};
         use crate::format::Layout;
 
         /// The eight vectors of a block's codes, step by step.
@@ -190,64 +190,82 @@ macro_rules! lane_matmul {
             }
         }
 
-        /// Sixteen output rows for rows `at..at + T` of a tile of `rows` rows.
+        /// Asks for one block's share of what lies `AHEAD` bytes further on. The processor's own
+        /// prefetching stops at every page, and a block's arithmetic is too long for it to look
+        /// past; what lies beyond the matrix is never read, so that any address will do.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn ask_ahead<L: Layout>(bytes: &[u8], index: usize) {
+            const AHEAD: usize = 4096;
+            let share = L::BYTES / L::SUPER;
+            for line in (index * share..(index + 1) * share).step_by(64) {
+                prefetch(bytes.as_ptr().wrapping_add(AHEAD + line));
+            }
+        }
+
+        /// Sixteen output rows for rows `at..at + T` of a tile.
         #[target_feature(enable = $features)]
         #[inline]
         fn tile<L: Layout, const T: usize>(
             group: &[u8],
-            (rows, at): (usize, usize),
-            x: &[ActivationBlock],
+            at: usize,
+            x: ActivationTile<'_>,
         ) -> [F; T] {
+            // The first tile brings the weights in, the others find them.
+            let is_first = x.first + at == 0;
             let mut sums = [f_splat(0.0); T];
-            let blocks = x.chunks_exact(L::SUPER * rows);
+            let blocks = x.blocks.chunks_exact(L::SUPER * x.rows);
             let rest = blocks.remainder();
             let supers = group.chunks_exact(L::BYTES);
-            for (bytes, x) in supers.clone().zip(blocks) {
+            for (bytes, blocks) in supers.clone().zip(blocks) {
                 for index in 0..L::SUPER {
-                    let x = x[index * rows + at..].first_chunk().expect("a row each");
+                    if is_first {
+                        ask_ahead::<L>(bytes, index);
+                    }
+                    let x = blocks[index * x.rows + at..].first_chunk().expect("a row each");
                     add_block::<L, T>(bytes, index, x, &mut sums);
                 }
             }
             if let (false, Some(bytes)) = (rest.is_empty(), supers.last()) {
-                for (index, x) in rest.chunks_exact(rows).enumerate() {
-                    let x = x[at..].first_chunk().expect("a row each");
+                for (index, blocks) in rest.chunks_exact(x.rows).enumerate() {
+                    let x = blocks[at..].first_chunk().expect("a row each");
                     add_block::<L, T>(bytes, index, x, &mut sums);
                 }
             }
             sums
         }
 
-        /// `tile`, its outputs handed on row by row.
+        /// `tile`, its outputs handed on.
         #[target_feature(enable = $features)]
         fn rows<L: Layout, const T: usize>(
-            group: &[u8],
-            (rows, at): (usize, usize),
-            x: &[ActivationBlock],
-            first: usize,
+            (index, group): (usize, &[u8]),
+            at: usize,
+            x: ActivationTile<'_>,
             out: &mut crate::dispatch::Sink<'_>,
         ) {
-            let mut lanes = [0.0f32; 16];
-            for (t, sum) in tile::<L, T>(group, (rows, at), x).into_iter().enumerate() {
-                f_store(sum, &mut lanes);
-                out(first + at + t, &lanes);
+            let mut lanes = [[0.0f32; 16]; T];
+            let sums = tile::<L, T>(group, at, x);
+            for (lanes, sum) in lanes.iter_mut().zip(sums) {
+                f_store(sum, lanes);
             }
+            out(index, x.first + at, &lanes);
         }
 
-        /// One group against all rows of activations, the weights read once a tile.
+        /// Some groups, the first of them numbered `first`, against one tile of activations.
         #[target_feature(enable = $features)]
-        pub(crate) fn group_quantised<L: Layout>(
-            group: &[u8],
-            x: &crate::QuantisedRows,
+        pub(crate) fn tile_product<L: Layout>(
+            (first, groups): (usize, std::slice::ChunksExact<'_, u8>),
+            x: ActivationTile<'_>,
             out: &mut crate::dispatch::Sink<'_>,
         ) {
-            for (first, count, blocks) in x.each_tile() {
-                for at in (0..count).step_by($tile) {
-                    match $tile.min(count) {
-                        1 => rows::<L, 1>(group, (count, at), blocks, first, out),
-                        2 => rows::<L, 2>(group, (count, at), blocks, first, out),
-                        4 => rows::<L, 4>(group, (count, at), blocks, first, out),
-                        8 => rows::<L, 8>(group, (count, at), blocks, first, out),
-                        _ => rows::<L, $tile>(group, (count, at), blocks, first, out),
+            for group in groups.enumerate().map(|(index, group)| (first + index, group)) {
+                for at in (0..x.rows).step_by($tile) {
+                    match $tile.min(x.rows) {
+                        1 => rows::<L, 1>(group, at, x, out),
+                        2 => rows::<L, 2>(group, at, x, out),
+                        4 => rows::<L, 4>(group, at, x, out),
+                        8 => rows::<L, 8>(group, at, x, out),
+                        _ => rows::<L, $tile>(group, at, x, out),
                     }
                 }
             }
@@ -293,7 +311,7 @@ macro_rules! lane_matmul {
         #[target_feature(enable = $features)]
         pub(crate) fn group_float(
             format: crate::Format,
-            group: &[u8],
+            (index, group): (usize, &[u8]),
             x: &[f32],
             columns: usize,
             out: &mut crate::dispatch::Sink<'_>,
@@ -318,11 +336,11 @@ macro_rules! lane_matmul {
                         *sum = f_fma(w, f_splat(rows[t * columns + column]), *sum);
                     }
                 }
-                let mut lanes = [0.0f32; 16];
-                for (t, &sum) in sums.iter().enumerate().take(count) {
-                    f_store(sum, &mut lanes);
-                    out(tile * $tile + t, &lanes);
+                let mut lanes = [[0.0f32; 16]; $tile];
+                for (lanes, &sum) in lanes.iter_mut().zip(&sums) {
+                    f_store(sum, lanes);
                 }
+                out(index, tile * $tile, &lanes[..count]);
             }
         }
     };

@@ -39,8 +39,9 @@ pub use dispatch::{Isa, IsaError, Kernels};
 pub use format::{Format, RawBlock};
 pub use math::{exp, gelu, sigmoid, silu};
 pub use memory::Memory;
+pub use ops::{Gating, NormStep, PutRow};
 pub use packed::{PackError, PackedMatrix, Packing, RowSource};
-pub use parallel::{Pool, Tile, Tiled};
+pub use parallel::{Cell, Cut, Pool, Tile, Tiled};
 
 /// Output rows that lie side by side in the lanes of one weight group.
 pub const LANES: usize = 16;

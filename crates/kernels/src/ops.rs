@@ -1,17 +1,96 @@
 //! What a forward pass asks of the chosen path: rows in, rows out, shared out over the threads.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Range;
 
-use crate::activations::{ActivationBlock, TILE_ROWS, tile_of};
+use crate::activations::{ActivationBlock, ActivationTile, Fault, TILE_ROWS};
 use crate::attention::{HeadQueries, KvSlab};
-use crate::dispatch::Sink;
-use crate::parallel::Tiled;
+use crate::parallel::{Cut, Tile, Tiled};
 use crate::{BLOCK, Kernels, LANES, NonFinite, PackedMatrix, Pool, QuantisedRows};
 
 /// Work items per thread of one product: enough that a slow thread does little harm.
 const ITEMS_PER_THREAD: usize = 8;
+/// Bytes of weights that meet all rows before the next ones do: they stay in a core's cache, and
+/// the activations come by once for all of them.
+const RESIDENT_BYTES: usize = 256 << 10;
+
+/// What `x` gains and becomes between two parts of a layer; see `Kernels::norm_step`.
+#[derive(Debug, Clone, Copy)]
+pub struct NormStep<'a> {
+    /// Added to `x` first; as long as `x`, or empty.
+    pub added: &'a [f32],
+    /// Norm that `added` goes through before; empty where there is none.
+    pub added_norm: &'a [f32],
+    /// Norm whose output is quantised; empty where `x` goes on as it is.
+    pub norm: &'a [f32],
+    pub eps: f32,
+}
+
+/// What a gate goes through before it multiplies the second branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gating {
+    Silu,
+    /// In its tanh form.
+    Gelu,
+}
+
+/// Takes a piece of one row: its index, then its values from the piece's first column on.
+pub type PutRow<'a> = dyn FnMut(usize, &[f32]) + 'a;
 
 impl Kernels {
+    /// Quantises one block, the last of a row filled with zeros.
+    fn quantise_to(
+        &self,
+        values: &[f32],
+        (row, column): (usize, usize),
+        to: &mut ActivationBlock,
+        fault: &Fault,
+    ) {
+        let mut padded = [0.0f32; BLOCK];
+        let whole = values.first_chunk().unwrap_or_else(|| {
+            padded[..values.len()].copy_from_slice(values);
+            &padded
+        });
+        match (self.quantise_block)(whole, &mut to.codes) {
+            Some(scale) => to.finish(scale),
+            None => {
+                let at = values.iter().position(|v| !v.is_finite()).unwrap_or(0);
+                fault.note(row, column + at);
+            }
+        }
+    }
+
+    /// Quantises rows that `work` computes, cut into cells of whole blocks: it is given the
+    /// cell's index and puts the piece of each row of the cell.
+    ///
+    /// # Errors
+    /// `NonFinite` names the first value that is infinite or not a number.
+    ///
+    /// # Panics
+    /// If the cut's width is not whole blocks, or a row is put that is not the cell's.
+    pub fn quantised_cells(
+        &self,
+        out: &mut QuantisedRows,
+        (rows, columns): (usize, usize),
+        cut: Cut<'_>,
+        pool: &Pool,
+        work: &(dyn Fn(usize, &mut PutRow<'_>) + Sync),
+    ) -> Result<(), NonFinite> {
+        assert!(cut.width.is_multiple_of(BLOCK), "whole blocks");
+        out.resize(rows, columns);
+        let fault = Fault::none();
+        let cut = Cut { rows: cut.rows, width: cut.width / BLOCK };
+        pool.block_cells(out, cut, &|item, cell| {
+            let first = cell.columns().start;
+            work(item, &mut |row, values| {
+                for (block, values) in values.chunks(BLOCK).enumerate() {
+                    let block = first + block;
+                    self.quantise_to(values, (row, block * BLOCK), cell.block(row, block), &fault);
+                }
+            });
+        });
+        fault.into_result()
+    }
+
     /// Quantises rows of `columns` activations, `x` being `(rows, columns)`.
     ///
     /// # Errors
@@ -28,41 +107,20 @@ impl Kernels {
     ) -> Result<(), NonFinite> {
         assert!(columns > 0 && x.len().is_multiple_of(columns), "whole rows");
         let rows = x.len() / columns;
-        out.resize(rows, columns);
-        let blocks = out.blocks;
-        let fault = AtomicUsize::new(usize::MAX);
-        // A chunk is a tile of sixteen rows; the smaller tiles at the end make up the last chunk.
-        pool.chunks(&mut out.tiles, TILE_ROWS * blocks, &|chunk, tiles| {
-            let first = chunk * TILE_ROWS;
-            for row in first..rows.min(first + TILE_ROWS) {
-                let (tile, size) = tile_of(row, rows);
-                let start = (tile - first) * blocks + (row - tile);
-                let (whole, tail) = x[row * columns..(row + 1) * columns].as_chunks::<BLOCK>();
-                let mut padded = [0.0f32; BLOCK];
-                padded[..tail.len()].copy_from_slice(tail);
-                let last = if tail.is_empty() { &[][..] } else { std::slice::from_ref(&padded) };
-                let to = tiles[start..].iter_mut().step_by(size);
-                for (values, to) in whole.iter().chain(last).zip(to) {
-                    match (self.quantise_block)(values, &mut to.codes) {
-                        Some(scale) => to.finish(scale),
-                        None => _ = fault.fetch_min(row, Ordering::Relaxed),
-                    }
-                }
+        let bounds = row_bounds(rows);
+        let cut = Cut { rows: &bounds, width: columns.next_multiple_of(BLOCK) };
+        self.quantised_cells(out, (rows, columns), cut, pool, &|item, put| {
+            for row in bounds[item]..bounds[item + 1] {
+                put(row, &x[row * columns..(row + 1) * columns]);
             }
-        });
-        let row = fault.into_inner();
-        if row == usize::MAX {
-            return Ok(());
-        }
-        let column = x[row * columns..].iter().position(|v| !v.is_finite());
-        Err(NonFinite { row, column: column.expect("invariant: the row has such a value") })
+        })
     }
 
     /// Quantises rows and what the quantising left of them: row `2 i` holds the codes of row
     /// `i`, row `2 i + 1` those of `x - scale * code`, product and difference each rounded.
     ///
     /// The sum of both products is a product with activations of twice the bits, for one read
-    /// of the weights.
+    /// of the weights; `matmul_pairs` computes it.
     ///
     /// # Errors
     /// `NonFinite` names the first value that is infinite or not a number.
@@ -76,17 +134,144 @@ impl Kernels {
         out: &mut QuantisedRows,
         pool: &Pool,
     ) -> Result<(), NonFinite> {
-        self.quantise(x, columns, out, pool)?;
-        let mut pairs = Vec::with_capacity(2 * x.len());
-        for (row, x) in x.chunks_exact(columns).enumerate() {
-            pairs.extend_from_slice(x);
-            for (block, x) in x.chunks(BLOCK).enumerate() {
-                let ActivationBlock { codes, scale, .. } = out.block(row, block);
-                let codes = codes.iter().flatten();
-                pairs.extend(x.iter().zip(codes).map(|(x, &code)| x - scale * f32::from(code)));
+        assert!(columns > 0 && x.len().is_multiple_of(columns), "whole rows");
+        let rows = x.len() / columns;
+        out.resize(2 * rows, columns);
+        let (bounds, fault) = (row_bounds(2 * rows), Fault::none());
+        let cut = Cut { rows: &bounds, width: out.blocks };
+        pool.block_cells(out, cut, &|item, cell| {
+            for row in bounds[item] / 2..bounds[item + 1] / 2 {
+                let x = &x[row * columns..(row + 1) * columns];
+                for (block, x) in x.chunks(BLOCK).enumerate() {
+                    let place = (row, block * BLOCK);
+                    let to = cell.block(2 * row, block);
+                    self.quantise_to(x, place, to, &fault);
+                    let rest = rest_of(x, to);
+                    let rest = &rest[..x.len()];
+                    self.quantise_to(rest, place, cell.block(2 * row + 1, block), &fault);
+                }
             }
+        });
+        fault.into_result()
+    }
+
+    /// `x += norm(added)`, then quantises `norm(x)`: one pass over the rows of `x`.
+    ///
+    /// A row is as long as the norm, or as `out` was when nothing is normed: then only the
+    /// addition is done, and `row_len` says how long a row is.
+    ///
+    /// # Errors
+    /// `NonFinite` names the first value that is infinite or not a number.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    pub fn norm_step(
+        &self,
+        (x, row_len): (&mut [f32], usize),
+        step: &NormStep<'_>,
+        out: &mut QuantisedRows,
+        pool: &Pool,
+    ) -> Result<(), NonFinite> {
+        assert!(row_len > 0 && x.len().is_multiple_of(row_len), "whole rows");
+        assert!(step.added.is_empty() || step.added.len() == x.len(), "as much added as there is");
+        let add = |first: usize, x: &mut [f32], scratch: &mut Vec<f32>| {
+            if step.added.is_empty() {
+                return;
+            }
+            let mut added = &step.added[first * row_len..first * row_len + x.len()];
+            if !step.added_norm.is_empty() {
+                scratch.clear();
+                scratch.extend_from_slice(added);
+                self.rms_norm(scratch, step.added_norm, step.eps);
+                added = scratch;
+            }
+            x.iter_mut().zip(added).for_each(|(x, y)| *x += y);
+        };
+        let len = TILE_ROWS * row_len;
+        if step.norm.is_empty() {
+            pool.chunks(x, len, &|item, x| add(item * TILE_ROWS, x, &mut Vec::new()));
+            return Ok(());
         }
-        self.quantise(&pairs, columns, out, pool)
+        assert_eq!(step.norm.len(), row_len, "a norm as long as a row");
+        let rows = x.len() / row_len;
+        out.resize(rows, row_len);
+        let (places, fault, blocks) = (out.places(), Fault::none(), out.blocks);
+        let lens = (len, TILE_ROWS * blocks);
+        pool.chunk_pairs((x, &mut out.tiles), lens, &|item, x, to| {
+            let first = item * TILE_ROWS;
+            let mut scratch = Vec::with_capacity(x.len());
+            add(first, x, &mut scratch);
+            for (index, x) in x.chunks_exact(row_len).enumerate() {
+                scratch.clear();
+                scratch.extend_from_slice(x);
+                (self.rms_norm)(&mut scratch, step.norm, step.eps);
+                for (block, values) in scratch.chunks(BLOCK).enumerate() {
+                    let place = places.place(first + index, block) - first * blocks;
+                    let (row, column) = (first + index, block * BLOCK);
+                    self.quantise_to(values, (row, column), &mut to[place], &fault);
+                }
+            }
+        });
+        fault.into_result()
+    }
+
+    /// Quantises `gating(x . gate^T) * (x . up^T)`: neither product ever leaves a core's cache.
+    ///
+    /// # Errors
+    /// `NonFinite` names the first value that is infinite or not a number.
+    ///
+    /// # Panics
+    /// If the shapes do not fit, weights are floats, or their rows are not whole blocks.
+    pub fn gated(
+        &self,
+        (gate, up): (&PackedMatrix, &PackedMatrix),
+        gating: Gating,
+        x: &QuantisedRows,
+        out: &mut QuantisedRows,
+        pool: &Pool,
+    ) -> Result<(), NonFinite> {
+        for weights in [gate, up] {
+            assert!(weights.format().is_quantised(), "quantised weights");
+            assert_eq!(x.columns(), weights.columns(), "columns of activations and weights");
+        }
+        assert!(gate.rows() == up.rows() && gate.rows().is_multiple_of(BLOCK), "whole blocks");
+        let (rows, columns) = (x.rows(), gate.rows());
+        let per_item = (columns / BLOCK).div_ceil(pool.threads() * ITEMS_PER_THREAD);
+        let block_bytes = BLOCK / LANES * (gate.group_bytes() + up.group_bytes());
+        let width = per_item.min(RESIDENT_BYTES / block_bytes).max(1) * BLOCK;
+        let cut = Cut { rows: &[0, rows], width };
+        self.quantised_cells(out, (rows, columns), cut, pool, &|item, put| {
+            let first = item * width;
+            let len = width.min(columns - first);
+            let mut scratch = vec![0.0f32; 2 * TILE_ROWS * len];
+            for tile in x.each_tile() {
+                let (gates, ups) = scratch.split_at_mut(TILE_ROWS * len);
+                let (gates, ups) = (&mut gates[..tile.rows * len], &mut ups[..tile.rows * len]);
+                self.part_of_tile(gate, (first, len), tile, gates);
+                self.part_of_tile(up, (first, len), tile, ups);
+                match gating {
+                    Gating::Silu => (self.silu_mul)(gates, ups),
+                    Gating::Gelu => (self.gelu_mul)(gates, ups),
+                }
+                let rows = gates.chunks_exact(len).enumerate();
+                rows.for_each(|(row, gates)| put(tile.first + row, gates));
+            }
+        })
+    }
+
+    /// Output columns `first..first + len`, whole groups, for one tile of activations.
+    fn part_of_tile(
+        &self,
+        weights: &PackedMatrix,
+        (first, len): (usize, usize),
+        tile: ActivationTile<'_>,
+        to: &mut [f32],
+    ) {
+        let groups = first / LANES..(first + len) / LANES;
+        (self.tile_product)(weights, groups, tile, &mut |group, row, lanes| {
+            let place = (row - tile.first, group * LANES - first);
+            store_rows(to, len, place, lanes);
+        });
     }
 
     /// `out = x . weights^T` for each pair of quantised weights and output, in one job; an output
@@ -100,17 +285,60 @@ impl Kernels {
         x: &QuantisedRows,
         pool: &Pool,
     ) {
+        self.quantised_products(products, (x, 1), pool);
+    }
+
+    /// As `matmul` for rows that `quantise_with_rest` made: output `i` is the sum of the products
+    /// of rows `2 i` and `2 i + 1`.
+    ///
+    /// # Panics
+    /// As `matmul`.
+    pub fn matmul_pairs(
+        &self,
+        (weights, out): (&PackedMatrix, &mut [f32]),
+        x: &QuantisedRows,
+        pool: &Pool,
+    ) {
+        self.quantised_products(&mut [(weights, out)], (x, 2), pool);
+    }
+
+    /// `per_row` rows of `x` add up to one row of output, ascending.
+    fn quantised_products(
+        &self,
+        products: &mut [(&PackedMatrix, &mut [f32])],
+        (x, per_row): (&QuantisedRows, usize),
+        pool: &Pool,
+    ) {
         for (weights, out) in products.iter() {
             assert!(weights.format().is_quantised(), "quantised weights");
             assert_eq!(x.columns(), weights.columns(), "columns of activations and weights");
-            assert_eq!(out.len(), x.rows() * weights.rows(), "outputs");
+            assert_eq!(out.len() * per_row, x.rows() * weights.rows(), "outputs");
         }
         if x.rows() == 0 {
             return;
         }
-        product(products, pool, &|weights, group, sink| {
-            (self.group_quantised)(weights, group, x, sink);
+        share_out(products, pool, &|weights, groups, tile| {
+            self.resident_product(weights, groups, (x, per_row), tile);
         });
+    }
+
+    /// Some groups against all rows, as many groups at a time as stay in a core's cache.
+    fn resident_product(
+        &self,
+        weights: &PackedMatrix,
+        groups: Range<usize>,
+        (x, per_row): (&QuantisedRows, usize),
+        tile: &mut Tile<'_>,
+    ) {
+        let resident = (RESIDENT_BYTES / weights.group_bytes()).max(1);
+        for from in groups.clone().step_by(resident) {
+            for x in x.each_tile() {
+                let groups = from..groups.end.min(from + resident);
+                (self.tile_product)(weights, groups, x, &mut |group, row, lanes| {
+                    store(tile, (group, row, per_row), lanes);
+                });
+            }
+        }
     }
 
     /// As `matmul` for float weights, `x` being `(rows, columns)`.
@@ -131,8 +359,12 @@ impl Kernels {
         if x.is_empty() {
             return;
         }
-        product(products, pool, &|weights, group, sink| {
-            (self.group_float)(weights, group, x, sink);
+        share_out(products, pool, &|weights, groups, tile| {
+            for group in groups {
+                (self.group_float)(weights, group, x, &mut |group, row, lanes| {
+                    store(tile, (group, row, 1), lanes);
+                });
+            }
         });
     }
 
@@ -193,14 +425,41 @@ impl Kernels {
     }
 }
 
-/// One group of a matrix against all rows.
-type GroupProduct<'a> = dyn Fn(&PackedMatrix, usize, &mut Sink<'_>) + Sync + 'a;
+/// What quantising left of a block: `x - scale * code`, product and difference each rounded.
+fn rest_of(x: &[f32], block: &ActivationBlock) -> [f32; BLOCK] {
+    let mut rest = [0.0f32; BLOCK];
+    for ((rest, x), &code) in rest.iter_mut().zip(x).zip(block.codes.as_flattened()) {
+        *rest = x - block.scale * f32::from(code);
+    }
+    rest
+}
+
+/// Stores outputs of one group in columns `column..` of rows of `row_len`.
+#[inline]
+fn store_rows(
+    to: &mut [f32],
+    row_len: usize,
+    (row, column): (usize, usize),
+    lanes: &[[f32; LANES]],
+) {
+    for (to, lanes) in to[row * row_len..].chunks_mut(row_len).zip(lanes) {
+        to[column..column + LANES].copy_from_slice(lanes);
+    }
+}
+
+/// Where intervals of a tile's rows begin, and where the last ends.
+fn row_bounds(rows: usize) -> Vec<usize> {
+    (0..rows).step_by(TILE_ROWS).chain([rows]).collect()
+}
+
+/// Some groups of a matrix against all rows, into the tile of its output.
+type PartProduct<'a> = dyn Fn(&PackedMatrix, Range<usize>, &mut Tile<'_>) + Sync + 'a;
 
 /// Shares the groups of all products out over the threads.
-fn product(
+fn share_out(
     products: &mut [(&PackedMatrix, &mut [f32])],
     pool: &Pool,
-    group_product: &GroupProduct<'_>,
+    part_product: &PartProduct<'_>,
 ) {
     let groups: usize = products.iter().map(|(weights, _)| weights.groups()).sum();
     let per_item = groups.div_ceil(pool.threads() * ITEMS_PER_THREAD).max(1);
@@ -212,25 +471,41 @@ fn product(
         })
         .unzip();
     pool.tiles(&mut outputs, &|output, tile| {
-        let (first, width) = (tile.column(), tile.width());
-        for from in (0..width).step_by(LANES) {
-            let count = LANES.min(width - from);
-            let group = (first + from) / LANES;
-            group_product(matrices[output], group, &mut |row, lanes| {
-                let to = &mut tile.row(row)[from..from + count];
-                match to.first_chunk_mut() {
-                    Some(whole) => *whole = *lanes,
-                    None => store_part(to, lanes),
-                }
-            });
-        }
+        let first = tile.column() / LANES;
+        let groups = first..first + tile.width().div_ceil(LANES);
+        part_product(matrices[output], groups, tile);
     });
+}
+
+/// Stores outputs of one group for rows from `row` on; where `per_row` rows make one row of
+/// output, all but the first of them are added.
+#[inline]
+fn store(
+    tile: &mut Tile<'_>,
+    (group, row, per_row): (usize, usize, usize),
+    lanes: &[[f32; LANES]],
+) {
+    let from = group * LANES - tile.column();
+    let count = LANES.min(tile.width() - from);
+    for (row, lanes) in (row..).zip(lanes) {
+        let to = &mut tile.row(row / per_row)[from..from + count];
+        match to.first_chunk_mut::<LANES>() {
+            Some(whole) if row % per_row == 0 => *whole = *lanes,
+            Some(whole) => whole.iter_mut().zip(lanes).for_each(|(to, lane)| *to += lane),
+            None => store_part(to, lanes, row % per_row == 0),
+        }
+    }
 }
 
 /// Stores the outputs of a last group that has fewer than sixteen rows. Kept apart, so that a
 /// whole group stays one store and does not become a call that copies any length.
 #[cold]
 #[inline(never)]
-fn store_part(to: &mut [f32], lanes: &[f32; LANES]) {
-    to.copy_from_slice(&lanes[..to.len()]);
+fn store_part(to: &mut [f32], lanes: &[f32; LANES], is_first: bool) {
+    for (to, lane) in to.iter_mut().zip(lanes) {
+        *to = if is_first { *lane } else { *to + lane };
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -218,9 +218,21 @@ impl PackedMatrix {
     /// The bytes of one group, on the edge of a cache line.
     pub(crate) fn group(&self, group: usize) -> &[u8] {
         assert!(group < self.groups(), "inside the matrix");
-        let bytes = self.shape.group_lines() * 64;
-        let start = self.start + group * bytes;
-        &self.memory.bytes()[start..start + bytes]
+        let start = self.start + group * self.group_bytes();
+        &self.memory.bytes()[start..start + self.group_bytes()]
+    }
+
+    /// The bytes of some groups, group by group.
+    pub(crate) fn groups_of(&self, groups: Range<usize>) -> std::slice::ChunksExact<'_, u8> {
+        assert!(groups.start <= groups.end && groups.end <= self.groups(), "inside the matrix");
+        let bytes = self.group_bytes();
+        let start = self.start + groups.start * bytes;
+        self.memory.bytes()[start..start + groups.len() * bytes].chunks_exact(bytes)
+    }
+
+    /// Bytes of one group.
+    pub(crate) fn group_bytes(&self) -> usize {
+        self.shape.group_lines() * 64
     }
 
     /// One row's share of one block, as it was before it was re-laid.

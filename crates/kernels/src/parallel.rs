@@ -7,10 +7,14 @@ use std::any::Any;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
+
+use crate::QuantisedRows;
+use crate::activations::{ActivationBlock, BlockPlaces};
 
 /// Turns of the waiting loop before a worker parks: some tens of microseconds.
 const SPINS: u32 = 4_000;
@@ -20,6 +24,8 @@ const SPINS_BEFORE_YIELD: u32 = 2_000;
 const OPEN: usize = 1 << 31;
 
 type Work<'a> = &'a (dyn Fn(usize) + Sync);
+/// Computes one chunk of each of two slices.
+type PairWork<'a, A, B> = &'a (dyn Fn(usize, &mut [A], &mut [B]) + Sync);
 
 /// One call of `Pool::run`, as the workers see it.
 #[derive(Clone, Copy)]
@@ -168,6 +174,75 @@ impl Pool {
         });
     }
 
+    /// Cuts two slices into as many chunks, of `lens` each, and computes each pair once.
+    ///
+    /// # Panics
+    /// If a length is 0, or the slices are not cut into equally many.
+    pub(crate) fn chunk_pairs<A: Send, B: Send>(
+        &self,
+        (first, second): (&mut [A], &mut [B]),
+        lens: (usize, usize),
+        work: PairWork<'_, A, B>,
+    ) {
+        let (first_len, second_len) = (first.len(), second.len());
+        let items = first_len.div_ceil(lens.0);
+        assert_eq!(items, second_len.div_ceil(lens.1), "equally many chunks");
+        let (a, b) = (SendPtr(first.as_mut_ptr()), SendPtr(second.as_mut_ptr()));
+        self.run(items, &|index| {
+            let starts = (index * lens.0, index * lens.1);
+            let lens = (lens.0.min(first_len - starts.0), lens.1.min(second_len - starts.1));
+            // SAFETY: `starts.0` is below the slice's length, since `index` is below its chunks.
+            let a = unsafe { a.get().add(starts.0) };
+            // SAFETY: as above, for the second slice.
+            let b = unsafe { b.get().add(starts.1) };
+            // SAFETY: chunks of different items do not overlap, each item runs once, and the
+            // slice is borrowed until `run` returns.
+            let a = unsafe { std::slice::from_raw_parts_mut(a, lens.0) };
+            // SAFETY: as above, for the second slice.
+            let b = unsafe { std::slice::from_raw_parts_mut(b, lens.1) };
+            work(index, a, b);
+        });
+    }
+
+    /// Cuts quantised rows along `cut` and computes each cell once.
+    ///
+    /// # Panics
+    /// If the cut's rows do not ascend.
+    pub(crate) fn block_cells(
+        &self,
+        rows: &mut QuantisedRows,
+        cut: Cut<'_>,
+        work: &(dyn Fn(usize, &mut BlockCell<'_>) + Sync),
+    ) {
+        let (places, blocks) = (rows.places(), rows.blocks);
+        let base = SendPtr(rows.tiles.as_mut_ptr());
+        let len = rows.tiles.len();
+        self.run(cut.cells(blocks), &|item| {
+            let (rows, columns) = cut.cell(item, blocks);
+            let borrow = PhantomData;
+            work(item, &mut BlockCell { base: base.get(), len, places, rows, columns, borrow });
+        });
+    }
+
+    /// Cuts `out`, rows of `row_len` numbers, along `cut` and computes each cell once.
+    ///
+    /// # Panics
+    /// If the cut's rows do not ascend, or `out` has fewer.
+    pub fn cells(
+        &self,
+        (out, row_len): (&mut [f32], usize),
+        cut: Cut<'_>,
+        work: &(dyn Fn(usize, &mut Cell<'_>) + Sync),
+    ) {
+        assert!(cut.rows.last().is_none_or(|&end| end * row_len <= out.len()), "rows there are");
+        let base = SendPtr(out.as_mut_ptr());
+        self.run(cut.cells(row_len), &|item| {
+            let (rows, columns) = cut.cell(item, row_len);
+            let borrow = PhantomData;
+            work(item, &mut Cell { base: base.get(), row_len, rows, columns, borrow });
+        });
+    }
+
     /// Cuts the columns of every output into tiles of its width and computes each tile once.
     ///
     /// # Panics
@@ -188,6 +263,88 @@ impl Pool {
             let (base, rows, row_len) = (base.get(), *rows, *row_len);
             work(output, &mut Tile { base, rows, row_len, column, width, borrow: PhantomData });
         });
+    }
+}
+
+/// How rows and columns are cut into cells, the cells of a row interval side by side.
+#[derive(Debug, Clone, Copy)]
+pub struct Cut<'a> {
+    /// Where each interval of rows begins, ascending, and where the last one ends.
+    pub rows: &'a [usize],
+    /// Columns of a cell; the last of a row may have fewer.
+    pub width: usize,
+}
+
+impl Cut<'_> {
+    fn cells(&self, columns: usize) -> usize {
+        assert!(self.width > 0 && self.rows.is_sorted(), "cells do not overlap");
+        self.rows.len().saturating_sub(1) * columns.div_ceil(self.width)
+    }
+
+    /// Rows and columns of one cell.
+    fn cell(&self, item: usize, columns: usize) -> (Range<usize>, Range<usize>) {
+        let across = columns.div_ceil(self.width);
+        let (interval, start) = (item / across, item % across * self.width);
+        let rows = self.rows[interval]..self.rows[interval + 1];
+        (rows, start..columns.min(start + self.width))
+    }
+}
+
+/// Some columns of some rows of an output.
+#[derive(Debug)]
+pub struct Cell<'a> {
+    base: *mut f32,
+    row_len: usize,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    borrow: PhantomData<&'a mut [f32]>,
+}
+
+impl Cell<'_> {
+    /// The cell's part of one row.
+    ///
+    /// # Panics
+    /// If the row is not the cell's.
+    pub fn row(&mut self, row: usize) -> &mut [f32] {
+        assert!(self.rows.contains(&row), "row {row} of {:?}", self.rows);
+        // SAFETY: the output has the cell's rows, and its columns lie inside a row.
+        let first = unsafe { self.base.add(row * self.row_len + self.columns.start) };
+        // SAFETY: cells do not overlap, each is one item's, and `&mut self` keeps two parts of
+        // one cell from being borrowed at once.
+        unsafe { std::slice::from_raw_parts_mut(first, self.columns.len()) }
+    }
+}
+
+/// Some blocks of some quantised rows.
+#[derive(Debug)]
+pub(crate) struct BlockCell<'a> {
+    base: *mut ActivationBlock,
+    len: usize,
+    places: BlockPlaces,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    borrow: PhantomData<&'a mut [ActivationBlock]>,
+}
+
+impl BlockCell<'_> {
+    /// The cell's blocks of each of its rows.
+    pub(crate) fn columns(&self) -> Range<usize> {
+        self.columns.clone()
+    }
+
+    /// One block of one row.
+    ///
+    /// # Panics
+    /// If the block is not the cell's.
+    pub(crate) fn block(&mut self, row: usize, block: usize) -> &mut ActivationBlock {
+        assert!(self.rows.contains(&row) && self.columns.contains(&block), "inside the cell");
+        let place = self.places.place(row, block);
+        assert!(place < self.len, "inside the rows");
+        // SAFETY: the place is inside the slice.
+        let block = unsafe { self.base.add(place) };
+        // SAFETY: no two blocks have one place, cells do not overlap, each is one item's, and
+        // `&mut self` keeps two blocks of one cell from being borrowed at once.
+        unsafe { &mut *block }
     }
 }
 

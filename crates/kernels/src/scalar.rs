@@ -2,10 +2,13 @@
 //!
 //! Every SIMD path must give these bits. Nothing here is ever edited for speed.
 
-use crate::activations::{AMAX_MIN, ActivationBlock};
+use std::ops::Range;
+
+use crate::activations::{AMAX_MIN, ActivationBlock, ActivationTile};
 use crate::attention::{HeadQueries, KvSlab, KvType, SEGMENT, TILE};
+use crate::dispatch::Sink;
 use crate::format::Layout;
-use crate::{Format, LANES, PackedMatrix, QuantisedRows, RawBlock, math};
+use crate::{Format, LANES, PackedMatrix, RawBlock, math};
 
 /// Bits of an absolute value from which a float is infinite or not a number.
 pub(crate) const INFINITY_BITS: u32 = 0x7f80_0000;
@@ -73,36 +76,30 @@ fn add_block<L: Layout>(raw: &RawBlock, x: &ActivationBlock, sum: f32) -> f32 {
     fma(m, x.scaled_sum, sum)
 }
 
-/// One group of sixteen output rows against all rows of activations.
-pub(crate) fn group_quantised<L: Layout>(
+/// Some groups of sixteen output rows against one tile of activations.
+pub(crate) fn tile_product<L: Layout>(
     weights: &PackedMatrix,
-    group: usize,
-    x: &QuantisedRows,
-    out: &mut dyn FnMut(usize, &[f32; LANES]),
+    groups: Range<usize>,
+    x: ActivationTile<'_>,
+    out: &mut Sink<'_>,
 ) {
-    let mut lanes = vec![[0.0f32; LANES]; x.rows];
-    let first = group * LANES;
-    for row in first..weights.rows().min(first + LANES) {
-        for block in 0..x.blocks {
-            let raw = weights.block(row, block);
-            for (t, lanes) in lanes.iter_mut().enumerate() {
-                let sum = lanes[row - first];
-                lanes[row - first] = add_block::<L>(&raw, x.block(t, block), sum);
+    for group in groups {
+        let mut lanes = vec![[0.0f32; LANES]; x.rows];
+        let first = group * LANES;
+        for row in first..weights.rows().min(first + LANES) {
+            for (block, x) in x.blocks.chunks_exact(x.rows).enumerate() {
+                let raw = weights.block(row, block);
+                for (x, lanes) in x.iter().zip(&mut lanes) {
+                    lanes[row - first] = add_block::<L>(&raw, x, lanes[row - first]);
+                }
             }
         }
-    }
-    for (t, lanes) in lanes.iter().enumerate() {
-        out(t, lanes);
+        out(group, x.first, &lanes);
     }
 }
 
 /// One group of float weights against all rows of `x`: one chain over ascending inputs.
-pub(crate) fn group_float(
-    weights: &PackedMatrix,
-    group: usize,
-    x: &[f32],
-    out: &mut dyn FnMut(usize, &[f32; LANES]),
-) {
+pub(crate) fn group_float(weights: &PackedMatrix, group: usize, x: &[f32], out: &mut Sink<'_>) {
     let number = |bits: u32| match weights.format() {
         Format::F32 => f32::from_bits(bits),
         Format::F16 => half(bits.to_le_bytes()[..2].try_into().map_or(0, u16::from_le_bytes)),
@@ -117,7 +114,7 @@ pub(crate) fn group_float(
                 lanes[row - first] = fma(w, x, lanes[row - first]);
             }
         }
-        out(t, &lanes);
+        out(group, t, &[lanes]);
     }
 }
 

@@ -1,11 +1,12 @@
 //! Sequences and their blocks: full layers keep everything, windowed layers what they can read.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use causeway_request::RequestId;
 
 use crate::group::Group;
-use crate::{BLOCK_POSITIONS, BlockId, ChainHash, KvType, Layer, Shelf};
+use crate::{BLOCK_POSITIONS, BlockId, ChainHash, KvType, Layer, OpenBlock, Shelf};
 
 /// What one layer keeps per position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -341,20 +342,28 @@ impl Cache {
         counts
     }
 
-    /// Writes one position of one layer; `k` and `v` are `(n_kv_heads, head_dim)`.
+    /// Opens the blocks of one layer that hold `places`, one block for each run of rows that
+    /// lie in it; what is written there is read by every later query.
     ///
     /// # Panics
-    /// If the position was not reserved.
-    pub fn write(
+    /// If a position was not reserved, or the runs of one block do not follow each other.
+    pub fn open_blocks(
         &mut self,
-        request: RequestId,
         layer: usize,
-        position: usize,
-        kv: (&[f32], &[f32]),
-    ) {
-        let table = &self.sequences[&request].tables[self.group_of[layer]];
-        let block = table.block(position);
-        self.layers[layer].write(block, position % BLOCK_POSITIONS, kv.0, kv.1);
+        places: &[(RequestId, usize)],
+    ) -> Vec<OpenBlock<'_>> {
+        let group = self.group_of[layer];
+        let block = |&(request, position): &(RequestId, usize)| {
+            self.sequences[&request].tables[group].block(position)
+        };
+        let mut blocks: Vec<(BlockId, Range<usize>)> = Vec::new();
+        for (row, id) in places.iter().map(block).enumerate() {
+            match blocks.last_mut() {
+                Some((last, rows)) if *last == id => rows.end = row + 1,
+                _ => blocks.push((id, row..row + 1)),
+            }
+        }
+        self.layers[layer].open(&blocks)
     }
 
     /// One layer and the blocks of one sequence in it.

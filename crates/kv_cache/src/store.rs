@@ -1,6 +1,10 @@
 //! Holds the numbers: per layer one slab of keys and one of values.
 
+use std::ops::Range;
+
 use causeway_kernels::{KvSlab, KvType, TILE};
+use half::f16;
+use half::slice::HalfFloatSliceExt;
 
 use crate::{BlockId, GroupTable, LayerShape};
 
@@ -63,18 +67,29 @@ impl Layer {
         true
     }
 
-    /// Writes one position, rounding to the KV type; `k` and `v` are `(n_kv_heads, head_dim)`.
-    pub(crate) fn write(&mut self, block: BlockId, lane: usize, k: &[f32], v: &[f32]) {
-        let (head_dim, padded) = (self.shape.head_dim, self.padded_dim());
-        let size = self.kind.bytes();
-        for head in 0..self.shape.n_kv_heads {
-            let base = block.0 as usize * self.block_bytes() + head * self.head_bytes();
-            let from = head * head_dim..(head + 1) * head_dim;
-            for (d, (&k, &v)) in k[from.clone()].iter().zip(&v[from]).enumerate() {
-                put(self.kind, &mut self.keys[base + (d * TILE + lane) * size..], k);
-                put(self.kind, &mut self.values[base + (lane * padded + d) * size..], v);
-            }
-        }
+    /// The bytes of some blocks, in the order of `blocks`, to be written at the same time.
+    ///
+    /// # Panics
+    /// If a block is named twice.
+    pub(crate) fn open(&mut self, blocks: &[(BlockId, Range<usize>)]) -> Vec<OpenBlock<'_>> {
+        let len = self.block_bytes();
+        let mut order: Vec<usize> = (0..blocks.len()).collect();
+        order.sort_unstable_by_key(|&index| blocks[index].0);
+        let (kind, shape) = (self.kind, self.shape);
+        let (mut keys, mut values) = (self.keys.as_mut_slice(), self.values.as_mut_slice());
+        let mut skipped = 0;
+        let mut take = |block: BlockId| {
+            let start = block.0 as usize - skipped;
+            skipped = block.0 as usize + 1;
+            let at = start * len;
+            (cut_out(&mut keys, at, len), cut_out(&mut values, at, len))
+        };
+        let open = |index: usize| {
+            let (block, rows) = blocks[index].clone();
+            let (keys, values) = take(block);
+            OpenBlock { kind, shape, rows, keys, values }
+        };
+        order.into_iter().map(open).collect()
     }
 
     /// What one KV head's queries read.
@@ -93,10 +108,76 @@ impl Layer {
     }
 }
 
-/// Rounds to nearest even where the type is narrower.
-fn put(kind: KvType, to: &mut [u8], value: f32) {
-    match kind {
-        KvType::F32 => to[..4].copy_from_slice(&value.to_le_bytes()),
-        KvType::F16 => to[..2].copy_from_slice(&half::f16::from_f32(value).to_le_bytes()),
+/// One block of one layer, open for the rows of a pass that belong to it.
+#[derive(Debug)]
+pub struct OpenBlock<'a> {
+    kind: KvType,
+    shape: LayerShape,
+    rows: Range<usize>,
+    keys: &'a mut [u8],
+    values: &'a mut [u8],
+}
+
+impl OpenBlock<'_> {
+    /// The rows of the pass, in order of their positions.
+    #[must_use]
+    pub fn rows(&self) -> Range<usize> {
+        self.rows.clone()
+    }
+
+    /// Writes one position, rounding to the KV type; `k` and `v` are `(n_kv_heads, head_dim)`.
+    ///
+    /// # Panics
+    /// If they are not.
+    pub fn write(&mut self, position: usize, k: &[f32], v: &[f32]) {
+        let LayerShape { n_kv_heads, head_dim, .. } = self.shape;
+        let (padded, lane) = (head_dim.next_multiple_of(TILE), position % TILE);
+        assert_eq!((k.len(), v.len()), (n_kv_heads * head_dim, n_kv_heads * head_dim), "a row");
+        let heads = k.chunks_exact(head_dim).zip(v.chunks_exact(head_dim));
+        let head_bytes = padded * TILE * self.kind.bytes();
+        let slabs = self.keys.chunks_exact_mut(head_bytes);
+        let slabs = slabs.zip(self.values.chunks_exact_mut(head_bytes));
+        for ((k, v), (keys, values)) in heads.zip(slabs) {
+            let values = &mut values[lane * padded * self.kind.bytes()..];
+            match self.kind {
+                KvType::F32 => write_head(keys, values, lane, (k, v), |part, to| {
+                    part.iter().zip(to).for_each(|(x, to)| *to = x.to_le_bytes());
+                }),
+                KvType::F16 => write_head(keys, values, lane, (k, v), |part, to| {
+                    let mut halves = [f16::ZERO; TILE];
+                    halves[..part.len()].convert_from_f32_slice(part);
+                    halves.iter().zip(to).for_each(|(x, to)| *to = x.to_le_bytes());
+                }),
+            }
+        }
+    }
+}
+
+/// Takes `len` bytes at `at` off the front of a slab, which then begins behind them.
+fn cut_out<'a>(slab: &mut &'a mut [u8], at: usize, len: usize) -> &'a mut [u8] {
+    let (bytes, rest) = std::mem::take(slab)[at..].split_at_mut(len);
+    *slab = rest;
+    bytes
+}
+
+/// Writes one head's key into its lane and its value into its row; `narrow` rounds to the KV
+/// type, to nearest even.
+fn write_head<const BYTES: usize>(
+    keys: &mut [u8],
+    values: &mut [u8],
+    lane: usize,
+    (k, v): (&[f32], &[f32]),
+    narrow: impl Fn(&[f32], &mut [[u8; BYTES]]),
+) {
+    let (keys, _) = keys.as_chunks_mut::<BYTES>();
+    let (values, _) = values.as_chunks_mut::<BYTES>();
+    let mut key = [[0; BYTES]; TILE];
+    let parts = k.chunks(TILE).zip(v.chunks(TILE)).enumerate();
+    for (at, (k, v)) in parts.map(|(index, parts)| (index * TILE, parts)) {
+        narrow(k, &mut key[..k.len()]);
+        for (d, key) in (at..).zip(&key[..k.len()]) {
+            keys[d * TILE + lane] = *key;
+        }
+        narrow(v, &mut values[at..at + v.len()]);
     }
 }

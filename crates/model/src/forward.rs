@@ -1,6 +1,8 @@
 //! One forward pass over spans of sequences, straight down the paper.
 
-use causeway_kernels::{HeadQueries, NonFinite, QuantisedRows};
+use causeway_kernels::{
+    BLOCK, Cut, Gating, HeadQueries, NonFinite, NormStep, PutRow, QuantisedRows, TILE,
+};
 use causeway_kv_cache::Cache;
 use causeway_request::{RequestId, TokenId};
 
@@ -23,16 +25,17 @@ pub struct Span<'a> {
     pub logits_wanted: usize,
 }
 
-/// Rows of logits, in the order of the spans and of the positions in each.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Logits {
+/// Rows of logits, in the order of the spans and of the positions in each; they lie in the
+/// workspace of their pass.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Logits<'w> {
     vocab_size: usize,
-    values: Vec<f32>, // (rows, vocab_size)
+    values: &'w [f32], // (rows, vocab_size)
 }
 
-impl Logits {
+impl<'w> Logits<'w> {
     /// The rows, each `vocab_size` long.
-    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &'w [f32]> + use<'w> {
         self.values.chunks_exact(self.vocab_size)
     }
 }
@@ -44,6 +47,16 @@ struct Row {
     position: usize,
 }
 
+/// Consecutive positions of one sequence that one work item of attention computes.
+#[derive(Debug, Clone, Copy)]
+struct QueryRun {
+    /// Row of the pass.
+    row: usize,
+    request: RequestId,
+    position: usize,
+    count: usize,
+}
+
 impl Model {
     /// Computes every span's tokens, writes their keys and values, and returns the logits that
     /// are wanted. Rows do not influence each other but through the cache.
@@ -53,22 +66,30 @@ impl Model {
     ///
     /// # Panics
     /// If the cache has no room reserved for a span.
-    pub fn forward(
+    pub fn forward<'w>(
         &self,
         spans: &[Span<'_>],
         cache: &mut Cache,
-        work: &mut Workspace,
-    ) -> Result<Logits, ModelError> {
+        work: &'w mut Workspace,
+    ) -> Result<Logits<'w>, ModelError> {
         let rows = self.rows(spans)?;
         self.embed(spans, work)?;
+        work.added.clear();
         for (index, layer) in self.layers.iter().enumerate() {
             let not_finite = |source: NonFinite| {
                 let position = rows[source.row].position;
                 ModelError::NotFinite { layer: index, position, source }
             };
-            self.attention(index, (&rows, spans), cache, work).map_err(not_finite)?;
+            let before = index.checked_sub(1).map(|before| &self.layers[before]);
+            let added_norm = before.map_or(&[][..], |before| &before.post_ffn_norm);
+            self.attention(index, added_norm, (&rows, spans), cache, work).map_err(not_finite)?;
             self.feed_forward(layer, work).map_err(not_finite)?;
         }
+        let added_norm = self.layers.last().map_or(&[][..], |last| &last.post_ffn_norm);
+        let step = NormStep { added_norm, norm: &[], added: &work.added, eps: self.eps() };
+        let x = (work.x.as_mut_slice(), self.config.shape.hidden_dim);
+        let summed = self.kernels.norm_step(x, &step, &mut work.quantised, &self.pool);
+        summed.expect("invariant: only what is quantised must be finite");
         self.logits(spans, &rows, work)
     }
 
@@ -105,128 +126,242 @@ impl Model {
         Ok(())
     }
 
-    /// `x += output(attend(q, k, v))` on the normed stream.
+    fn eps(&self) -> f32 {
+        self.config.norm_eps
+    }
+
+    /// Adds what the part before gave to the stream and norms the stream for the next part, as
+    /// codes and, where one of `readers` has float weights, as floats.
+    fn next_part(
+        &self,
+        (added_norm, norm): (&[f32], &[f32]),
+        readers: &[&Linear],
+        work: &mut Workspace,
+    ) -> Result<(), NonFinite> {
+        let hidden_dim = self.config.shape.hidden_dim;
+        let is_quantised = |linear: &&Linear| linear.weight.format().is_quantised();
+        let codes = readers.iter().any(is_quantised);
+        let step = NormStep {
+            added: &work.added,
+            added_norm,
+            norm: if codes { norm } else { &[] },
+            eps: self.eps(),
+        };
+        let x = (work.x.as_mut_slice(), hidden_dim);
+        self.kernels.norm_step(x, &step, &mut work.quantised, &self.pool)?;
+        if !readers.iter().all(is_quantised) {
+            work.normed.clone_from(&work.x);
+            self.pool.chunks(&mut work.normed, ROWS_PER_ITEM * hidden_dim, &|_, x| {
+                self.kernels.rms_norm(x, norm, self.eps());
+            });
+        }
+        Ok(())
+    }
+
+    /// What attention adds: `output(attend(q, k, v))` on the normed stream.
     fn attention(
         &self,
         index: usize,
+        added_norm: &[f32],
         (rows, spans): (&[Row], &[Span<'_>]),
         cache: &mut Cache,
         work: &mut Workspace,
     ) -> Result<(), NonFinite> {
-        let (layer, shape) = (&self.layers[index], &self.config.shape);
-        work.normed.clone_from(&work.x);
-        self.norm(&mut work.normed, &layer.attention_norm);
-        self.linear_rows(
-            &work.normed,
-            &mut work.quantised,
-            &mut [
-                (&layer.query, &mut work.query),
-                (&layer.key, &mut work.key),
-                (&layer.value, &mut work.value),
-            ],
-        )?;
-        self.norm(&mut work.query, &layer.query_norm);
-        self.norm(&mut work.key, &layer.key_norm);
-        let turns = &self.ropes[self.config.layers[index].rope];
-        let (q_dim, kv_dim) = (shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim);
-        self.each_row(&mut work.query, q_dim, &|row, q| {
-            rope::rotate(q, turns.angles(rows[row].position));
-            q.iter_mut().for_each(|q| *q *= self.config.attention_scale);
-        });
-        self.each_row(&mut work.key, kv_dim, &|row, k| {
-            rope::rotate(k, turns.angles(rows[row].position));
-        });
-        let kv = work.key.chunks_exact(kv_dim).zip(work.value.chunks_exact(kv_dim));
-        for (row, kv) in rows.iter().zip(kv) {
-            cache.write(row.request, index, row.position, kv);
-        }
-        self.attend(index, spans, cache, work);
+        let layer = &self.layers[index];
+        let readers = [&layer.query, &layer.key, &layer.value];
+        self.next_part((added_norm, &layer.attention_norm), &readers, work)?;
+        let Workspace { query, key, value, .. } = work;
+        let outputs = &mut [(readers[0], query), (readers[1], key), (readers[2], value)];
+        self.products((&work.normed, &work.quantised), rows.len(), outputs);
+        self.keep(index, rows, cache, work);
+        self.attend(index, spans, cache, work)?;
         let outputs = &mut [(&layer.output, &mut work.added)];
-        self.linear_rows(&work.attended, &mut work.quantised, outputs)?;
-        self.norm(&mut work.added, &layer.post_attention_norm);
-        self.add_rows(&mut work.x, &work.added);
+        self.products((&work.attended, &work.quantised), rows.len(), outputs);
+        add_bias(&layer.output, &mut work.added);
         Ok(())
     }
 
-    /// Softmax attention of every row over the positions it may see.
+    /// Biases, norms and turns keys, and writes them and the values into the cache.
+    fn keep(&self, index: usize, rows: &[Row], cache: &mut Cache, work: &mut Workspace) {
+        let (layer, shape) = (&self.layers[index], &self.config.shape);
+        let (head_dim, kv_dim) = (shape.head_dim, shape.n_kv_heads * shape.head_dim);
+        let turns = &self.ropes[self.config.layers[index].rope];
+        let places: Vec<_> = rows.iter().map(|row| (row.request, row.position)).collect();
+        let mut blocks = cache.open_blocks(index, &places);
+        let (keys, values) = (&work.key, &work.value);
+        self.pool.chunks(&mut blocks, 1, &|_, block| {
+            let block = &mut block[0];
+            let mut turned = vec![0.0; 2 * kv_dim];
+            let (k, v) = turned.split_at_mut(kv_dim);
+            for row in block.rows() {
+                k.copy_from_slice(&keys[row * kv_dim..(row + 1) * kv_dim]);
+                v.copy_from_slice(&values[row * kv_dim..(row + 1) * kv_dim]);
+                add(k, &layer.key.bias);
+                add(v, &layer.value.bias);
+                if !layer.key_norm.is_empty() {
+                    self.kernels.rms_norm(k, &layer.key_norm, self.eps());
+                }
+                let angles = turns.angles(rows[row].position);
+                k.chunks_exact_mut(head_dim).for_each(|k| rope::rotate(k, angles));
+                block.write(rows[row].position, k, v);
+            }
+        });
+    }
+
+    /// Softmax attention of every row over the positions it may see, as the output projection
+    /// meets it: codes, or floats in `attended`.
     ///
     /// A work item is a run of positions of one span for one KV head: its queries share each
     /// read of keys and values.
-    fn attend(&self, index: usize, spans: &[Span<'_>], cache: &Cache, work: &mut Workspace) {
+    fn attend(
+        &self,
+        index: usize,
+        spans: &[Span<'_>],
+        cache: &Cache,
+        work: &mut Workspace,
+    ) -> Result<(), NonFinite> {
         let shape = &self.config.shape;
-        let (head_dim, group) = (shape.head_dim, shape.n_heads / shape.n_kv_heads);
-        let q_dim = shape.n_heads * head_dim;
-        let padded = head_dim.next_multiple_of(causeway_kernels::TILE);
-        let window = self.config.layers[index].window;
-        let mut items = Vec::new();
-        let mut first_row = 0;
-        for (span, tokens) in spans.iter().map(|span| (span, span.tokens.len())) {
-            for start in (0..tokens).step_by(POSITIONS_PER_ITEM) {
-                let count = POSITIONS_PER_ITEM.min(tokens - start);
-                let first = (first_row + start, span.first_position + start);
-                items.extend((0..shape.n_kv_heads).map(|head| (span.request, first, count, head)));
+        let (heads, group) = (shape.n_kv_heads, shape.n_heads / shape.n_kv_heads);
+        let (q_dim, width) = (shape.n_heads * shape.head_dim, group * shape.head_dim);
+        let (mut bounds, mut runs, mut row) = (vec![0], Vec::new(), 0);
+        for span in spans {
+            for start in (0..span.tokens.len()).step_by(POSITIONS_PER_ITEM) {
+                let count = POSITIONS_PER_ITEM.min(span.tokens.len() - start);
+                let (request, position) = (span.request, span.first_position + start);
+                runs.push(QueryRun { row, request, position, count });
+                row += count;
+                bounds.push(row);
             }
-            first_row += tokens;
         }
-        let item_len = POSITIONS_PER_ITEM * group * padded;
-        work.tiles.resize(items.len() * item_len, 0.0);
+        let cut = Cut { rows: &bounds, width };
         let query = &work.query;
-        self.pool.chunks(&mut work.tiles, item_len, &|item, out| {
-            let (request, (first_row, first_position), count, head) = items[item];
-            let (store, table) = cache.view(request, index);
-            let (mut queries, mut visible) = (Vec::new(), Vec::new());
-            for i in 0..count {
-                let end = first_position + i + 1;
-                let first = window.map_or(0, |window| end.saturating_sub(window));
-                for member in 0..group {
-                    let at = (first_row + i) * q_dim + (head * group + member) * head_dim;
-                    queries.push(&query[at..at + head_dim]);
-                    visible.push((first, end));
-                }
-            }
-            let queries = HeadQueries { queries: &queries, visible: &visible };
-            let out = &mut out[..count * group * padded];
-            self.kernels.attend(queries, &store.slab(table, head), out);
+        let attend = |item: usize, put: &mut PutRow<'_>| {
+            let (run, head) = (runs[item / heads], item % heads);
+            self.attend_run((index, head), run, (query, cache), put);
+        };
+        let is_quantised = self.layers[index].output.weight.format().is_quantised();
+        if is_quantised && width.is_multiple_of(BLOCK) {
+            let (to, pool) = (&mut work.quantised, &self.pool);
+            return self.kernels.quantised_cells(to, (row, q_dim), cut, pool, &attend);
+        }
+        work.attended.resize(row * q_dim, 0.0);
+        self.pool.cells((&mut work.attended, q_dim), cut, &|item, cell| {
+            attend(item, &mut |row, values| cell.row(row).copy_from_slice(values));
         });
-        work.attended.resize(query.len(), 0.0);
-        for (&(_, (first_row, _), count, head), tile) in
-            items.iter().zip(work.tiles.chunks_exact(item_len))
-        {
-            for (i, out) in tile.chunks_exact(padded).take(count * group).enumerate() {
-                let at = (first_row + i / group) * q_dim + (head * group + i % group) * head_dim;
-                work.attended[at..at + head_dim].copy_from_slice(&out[..head_dim]);
+        if is_quantised {
+            let (to, pool) = (&mut work.quantised, &self.pool);
+            self.kernels.quantise(&work.attended, q_dim, to, pool)?;
+        }
+        Ok(())
+    }
+
+    /// One run of positions for one KV head of a layer; puts the outputs of its query heads.
+    fn attend_run(
+        &self,
+        (index, head): (usize, usize),
+        run: QueryRun,
+        (query, cache): (&[f32], &Cache),
+        put: &mut PutRow<'_>,
+    ) {
+        let (layer, shape) = (&self.layers[index], &self.config.shape);
+        let (head_dim, group) = (shape.head_dim, shape.n_heads / shape.n_kv_heads);
+        let (q_dim, width) = (shape.n_heads * head_dim, group * head_dim);
+        let padded = head_dim.next_multiple_of(TILE);
+        let kind = self.config.layers[index];
+        let turns = &self.ropes[kind.rope];
+        let first = head * width;
+        let bias = layer.query.bias.get(first..first + width).unwrap_or_default();
+        let mut queries = Vec::with_capacity(run.count * width);
+        let mut visible = Vec::with_capacity(run.count * group);
+        for i in 0..run.count {
+            let (start, at) = (queries.len(), (run.row + i) * q_dim + first);
+            queries.extend_from_slice(&query[at..at + width]);
+            let heads = &mut queries[start..];
+            add(heads, bias);
+            if !layer.query_norm.is_empty() {
+                self.kernels.rms_norm(heads, &layer.query_norm, self.eps());
             }
+            let angles = turns.angles(run.position + i);
+            heads.chunks_exact_mut(head_dim).for_each(|q| rope::rotate(q, angles));
+            heads.iter_mut().for_each(|q| *q *= self.config.attention_scale);
+            let end = run.position + i + 1;
+            let first = kind.window.map_or(0, |window| end.saturating_sub(window));
+            visible.extend((0..group).map(|_| (first, end)));
+        }
+        let (store, table) = cache.view(run.request, index);
+        let queries: Vec<&[f32]> = queries.chunks_exact(head_dim).collect();
+        let queries = HeadQueries { queries: &queries, visible: &visible };
+        let mut out = vec![0.0; run.count * group * padded];
+        self.kernels.attend(queries, &store.slab(table, head), &mut out);
+        for (i, out) in out.chunks_exact_mut(group * padded).enumerate() {
+            for member in (1..group).filter(|_| padded > head_dim) {
+                out.copy_within(member * padded..member * padded + head_dim, member * head_dim);
+            }
+            put(run.row + i, &out[..width]);
         }
     }
 
-    /// `x += down(act(gate(n)) * up(n))` on the normed stream n.
+    /// What the feed-forward part adds: `down(act(gate(n)) * up(n))` on the normed stream n.
     fn feed_forward(&self, layer: &LayerWeights, work: &mut Workspace) -> Result<(), NonFinite> {
-        work.normed.clone_from(&work.x);
-        self.norm(&mut work.normed, &layer.ffn_norm);
-        let outputs = &mut [(&layer.gate, &mut work.gate), (&layer.up, &mut work.up)];
-        self.linear_rows(&work.normed, &mut work.quantised, outputs)?;
-        let len = ROWS_PER_ITEM * self.config.shape.ffn_dim / 2;
-        let up = &work.up;
-        self.pool.chunks(&mut work.gate, len, &|item, gate| {
+        let readers = [&layer.gate, &layer.up];
+        self.next_part((&layer.post_attention_norm, &layer.ffn_norm), &readers, work)?;
+        let rows = work.x.len() / self.config.shape.hidden_dim;
+        let (gate, up) = (&layer.gate.weight, &layer.up.weight);
+        let matrices = [gate, up, &layer.down.weight];
+        let is_fused = matrices.iter().all(|weight| weight.format().is_quantised())
+            && gate.rows().is_multiple_of(BLOCK)
+            && readers.iter().all(|linear| linear.bias.is_empty());
+        if is_fused {
+            let (from, to) = (&work.quantised, &mut work.inner);
+            self.kernels.gated((gate, up), self.gating(), from, to, &self.pool)?;
+        } else {
+            self.gated_floats(layer, rows, work)?;
+        }
+        let outputs = &mut [(&layer.down, &mut work.added)];
+        self.products((&work.gate, &work.inner), rows, outputs);
+        add_bias(&layer.down, &mut work.added);
+        Ok(())
+    }
+
+    fn gating(&self) -> Gating {
+        match self.config.activation {
+            Activation::Silu => Gating::Silu,
+            Activation::Gelu => Gating::Gelu,
+        }
+    }
+
+    /// The gated product in `work.gate`, and its codes where the down projection wants them.
+    fn gated_floats(
+        &self,
+        layer: &LayerWeights,
+        rows: usize,
+        work: &mut Workspace,
+    ) -> Result<(), NonFinite> {
+        let Workspace { gate, up, normed, quantised, inner, .. } = work;
+        self.products((normed, quantised), rows, &mut [(&layer.gate, gate), (&layer.up, up)]);
+        add_bias(&layer.gate, gate);
+        add_bias(&layer.up, up);
+        let ffn_dim = layer.gate.weight.rows();
+        let len = ROWS_PER_ITEM * ffn_dim;
+        self.pool.chunks(gate, len, &|item, gate| {
             let up = &up[item * len..item * len + gate.len()];
             match self.config.activation {
                 Activation::Silu => self.kernels.silu_mul(gate, up),
                 Activation::Gelu => self.kernels.gelu_mul(gate, up),
             }
         });
-        let outputs = &mut [(&layer.down, &mut work.added)];
-        self.linear_rows(&work.gate, &mut work.quantised, outputs)?;
-        self.norm(&mut work.added, &layer.post_ffn_norm);
-        self.add_rows(&mut work.x, &work.added);
+        if layer.down.weight.format().is_quantised() {
+            self.kernels.quantise(gate, ffn_dim, inner, &self.pool)?;
+        }
         Ok(())
     }
 
-    fn logits(
+    fn logits<'w>(
         &self,
         spans: &[Span<'_>],
         rows: &[Row],
-        work: &mut Workspace,
-    ) -> Result<Logits, ModelError> {
+        work: &'w mut Workspace,
+    ) -> Result<Logits<'w>, ModelError> {
         let (hidden_dim, vocab_size) = (self.config.shape.hidden_dim, self.config.shape.vocab_size);
         work.normed.clear();
         let (mut end, mut positions) = (0, Vec::new());
@@ -236,89 +371,64 @@ impl Model {
             work.normed.extend_from_slice(&work.x[first * hidden_dim..end * hidden_dim]);
             positions.extend(rows[first..end].iter().map(|row| row.position));
         }
-        self.norm(&mut work.normed, &self.output_norm);
-        let values = self.output_rows(work).map_err(|source| {
+        self.pool.chunks(&mut work.normed, ROWS_PER_ITEM * hidden_dim, &|_, x| {
+            self.kernels.rms_norm(x, &self.output_norm, self.eps());
+        });
+        work.logits.resize(positions.len() * vocab_size, 0.0);
+        self.output_rows(work).map_err(|source| {
             let (layer, position) = (self.layers.len(), positions[source.row]);
             ModelError::NotFinite { layer, position, source }
         })?;
-        Ok(Logits { vocab_size, values })
+        Ok(Logits { vocab_size, values: &work.logits })
     }
 
     /// `normed . output^T`. A quantised output meets its activations with twice the bits: the
     /// rounding of this one product would reach the logits unsmoothed.
-    fn output_rows(&self, work: &mut Workspace) -> Result<Vec<f32>, NonFinite> {
-        let (input, quantised, output) = (&work.normed, &mut work.quantised, &self.output);
-        let (columns, vocab_size) = (output.columns(), output.rows());
-        let mut values = vec![0.0; input.len() / columns * vocab_size];
-        if !output.format().is_quantised() {
-            self.kernels.matmul_float(&mut [(output, &mut values)], input, &self.pool);
-            return Ok(values);
-        }
-        self.kernels.quantise_with_rest(input, columns, quantised, &self.pool)?;
-        let mut pairs = vec![0.0; 2 * values.len()];
-        self.kernels.matmul(&mut [(output, &mut pairs)], quantised, &self.pool);
-        for (row, pair) in
-            values.chunks_exact_mut(vocab_size).zip(pairs.chunks_exact(2 * vocab_size))
-        {
-            let (codes, rest) = pair.split_at(vocab_size);
-            row.iter_mut().zip(codes).zip(rest).for_each(|((out, a), b)| *out = a + b);
-        }
-        Ok(values)
-    }
-
-    /// `x += y`, rows shared out over the threads.
-    fn add_rows(&self, x: &mut [f32], y: &[f32]) {
-        let hidden_dim = self.config.shape.hidden_dim;
-        self.each_row(x, hidden_dim, &|row, x| add(x, &y[row * hidden_dim..][..hidden_dim]));
-    }
-
-    /// Calls `work` with every row of `x`, rows shared out over the threads.
-    fn each_row(&self, x: &mut [f32], row_len: usize, work: &(dyn Fn(usize, &mut [f32]) + Sync)) {
-        self.pool.chunks(x, ROWS_PER_ITEM * row_len, &|item, rows| {
-            for (index, row) in rows.chunks_exact_mut(row_len).enumerate() {
-                work(item * ROWS_PER_ITEM + index, row);
-            }
-        });
-    }
-
-    /// RMS norm of each piece of the weight's length; nothing where there is no weight.
-    fn norm(&self, x: &mut [f32], weight: &[f32]) {
-        if weight.is_empty() {
-            return;
-        }
-        self.pool.chunks(x, ROWS_PER_ITEM * weight.len(), &|_, x| {
-            self.kernels.rms_norm(x, weight, self.config.norm_eps);
-        });
-    }
-
-    /// Several products of the same input, which is quantised at most once.
-    fn linear_rows(
-        &self,
-        x: &[f32],
-        quantised: &mut QuantisedRows,
-        outputs: &mut [(&Linear, &mut Vec<f32>)],
-    ) -> Result<(), NonFinite> {
-        let columns = outputs[0].0.weight.columns();
-        let (mut codes, mut floats) = (Vec::new(), Vec::new());
-        for (linear, out) in outputs.iter_mut() {
-            let weight = &linear.weight;
-            out.resize(x.len() / columns * weight.rows(), 0.0);
-            let product = (weight, out.as_mut_slice());
-            if weight.format().is_quantised() { codes.push(product) } else { floats.push(product) }
-        }
-        if !codes.is_empty() {
-            self.kernels.quantise(x, columns, quantised, &self.pool)?;
-            self.kernels.matmul(&mut codes, quantised, &self.pool);
-        }
-        self.kernels.matmul_float(&mut floats, x, &self.pool);
-        for (Linear { bias, .. }, out) in outputs.iter_mut().filter(|(l, _)| !l.bias.is_empty()) {
-            out.chunks_exact_mut(bias.len()).for_each(|row| add(row, bias));
+    fn output_rows(&self, work: &mut Workspace) -> Result<(), NonFinite> {
+        let Workspace { normed, quantised, logits, .. } = work;
+        let output = &self.output;
+        if output.format().is_quantised() {
+            let columns = output.columns();
+            self.kernels.quantise_with_rest(normed, columns, quantised, &self.pool)?;
+            self.kernels.matmul_pairs((output, logits), quantised, &self.pool);
+        } else {
+            self.kernels.matmul_float(&mut [(output, logits)], normed, &self.pool);
         }
         Ok(())
     }
+
+    /// Several products of the same input without their biases, each with the form of the input
+    /// that its weights meet.
+    fn products(
+        &self,
+        (floats, codes): (&[f32], &QuantisedRows),
+        rows: usize,
+        outputs: &mut [(&Linear, &mut Vec<f32>)],
+    ) {
+        let (mut quantised, mut others) = (Vec::new(), Vec::new());
+        for (Linear { weight, .. }, out) in outputs.iter_mut() {
+            out.resize(rows * weight.rows(), 0.0);
+            let product = (weight, out.as_mut_slice());
+            let is_quantised = weight.format().is_quantised();
+            if is_quantised { quantised.push(product) } else { others.push(product) }
+        }
+        if !quantised.is_empty() {
+            self.kernels.matmul(&mut quantised, codes, &self.pool);
+        }
+        if !others.is_empty() {
+            self.kernels.matmul_float(&mut others, floats, &self.pool);
+        }
+    }
 }
 
-/// `x += y`, element by element.
+/// Adds a projection's bias to each row, where it has one.
+fn add_bias(linear: &Linear, out: &mut [f32]) {
+    if !linear.bias.is_empty() {
+        out.chunks_exact_mut(linear.bias.len()).for_each(|row| add(row, &linear.bias));
+    }
+}
+
+/// `x += y`, element by element; nothing where `y` is empty.
 fn add(x: &mut [f32], y: &[f32]) {
     for (x, y) in x.iter_mut().zip(y) {
         *x += y;

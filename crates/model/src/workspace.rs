@@ -6,14 +6,15 @@ use causeway_kernels::QuantisedRows;
 #[derive(Debug, Default)]
 pub struct Workspace {
     pub(crate) x: Vec<f32>,        // (rows, hidden_dim): the residual stream
-    pub(crate) normed: Vec<f32>,   // (rows, hidden_dim)
+    pub(crate) normed: Vec<f32>,   // (rows, hidden_dim), where float weights meet it
     pub(crate) query: Vec<f32>,    // (rows, n_heads * head_dim)
     pub(crate) key: Vec<f32>,      // (rows, n_kv_heads * head_dim)
     pub(crate) value: Vec<f32>,    // (rows, n_kv_heads * head_dim)
-    pub(crate) attended: Vec<f32>, // (rows, n_heads * head_dim)
-    pub(crate) tiles: Vec<f32>,    // attention's outputs, item by item
-    pub(crate) gate: Vec<f32>,     // (rows, ffn_dim)
-    pub(crate) up: Vec<f32>,       // (rows, ffn_dim)
+    pub(crate) attended: Vec<f32>, // (rows, n_heads * head_dim), where float weights meet it
+    pub(crate) gate: Vec<f32>,     // (rows, ffn_dim), where it is not quantised at once
+    pub(crate) up: Vec<f32>,       // (rows, ffn_dim), likewise
     pub(crate) added: Vec<f32>,    // (rows, hidden_dim): what a part adds to the stream
+    pub(crate) logits: Vec<f32>,   // (rows that want them, vocab_size)
     pub(crate) quantised: QuantisedRows,
+    pub(crate) inner: QuantisedRows, // (rows, ffn_dim): what the down projection meets
 }

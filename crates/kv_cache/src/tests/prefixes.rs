@@ -42,7 +42,7 @@ fn compute(cache: &mut Cache, id: RequestId, tokens: &[TokenId], first: usize, e
         let value = content(tokens, position);
         let row: Vec<f32> = (0..40u8).map(|i| value + f32::from(i % 20)).collect();
         for layer in 0..2 {
-            cache.write(id, layer, position, (&row, &row));
+            cache.open_blocks(layer, &[(id, position)])[0].write(position, &row, &row);
         }
     }
     cache.offer(id, &chain(root(), tokens), end);
