@@ -268,7 +268,7 @@ fn what_leaves_memory_comes_back_from_the_shelf() {
             cache.reserve(id, 49).unwrap();
             for position in 0..49 {
                 let row = [content(prompt, position); 2 * HEAD_DIM];
-                cache.write(id, 0, position, (&row, &row));
+                cache.open_blocks(0, &[(id, position)])[0].write(position, &row, &row);
             }
             cache.offer(id, &chain(root(), prompt), 49);
         }

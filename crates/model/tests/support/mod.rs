@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use causeway_kernels::{Isa, Kernels, KvType};
 use causeway_kv_cache::Cache;
-use causeway_model::{Logits, Model, Settings, Span, Workspace};
+use causeway_model::{Model, Settings, Span, Workspace};
 use causeway_request::{RequestId, TokenId};
 use causeway_weights::ModelFile;
 
@@ -48,13 +48,12 @@ pub(crate) fn all_logits(model: &Model, ids: &[u32], chunk: usize) -> Vec<Vec<f3
     let mut rows = Vec::new();
     for (index, tokens) in ids.chunks(chunk).enumerate() {
         let first = index * chunk;
-        let logits = step(model, &mut cache, RequestId(0), first, tokens, tokens.len());
-        rows.extend(logits.rows().map(<[f32]>::to_vec));
+        rows.extend(step(model, &mut cache, RequestId(0), first, tokens, tokens.len()));
     }
     rows
 }
 
-/// One pass over one span, with the cache's care taken.
+/// One pass over one span, with the cache's care taken; the rows of logits it wanted.
 pub(crate) fn step(
     model: &Model,
     cache: &mut Cache,
@@ -62,12 +61,13 @@ pub(crate) fn step(
     first_position: usize,
     tokens: &[TokenId],
     logits_wanted: usize,
-) -> Logits {
+) -> Vec<Vec<f32>> {
     cache.reserve(request, first_position + tokens.len()).unwrap();
     let span = Span { request, first_position, tokens, logits_wanted };
-    let logits = model.forward(&[span], cache, &mut Workspace::default()).unwrap();
+    let mut work = Workspace::default();
+    let logits = model.forward(&[span], cache, &mut work).unwrap();
     cache.retire(request, first_position + tokens.len());
-    logits
+    logits.rows().map(<[f32]>::to_vec).collect()
 }
 
 /// Named arrays of a small safetensors file: shape, and values as bytes.
