@@ -155,6 +155,7 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("serde_json", "JSON, with numbers read exactly"),
     ("sha2", "SHA-256 with the CPU's own instructions"),
     ("signal-hook", "Ctrl-C as a flag, without unsafe code of our own"),
+    ("subtle", "comparing keys in a time that tells nothing of them"),
     ("tempfile", "folders for tests that delete themselves"),
     ("thiserror", "typed errors without their boilerplate"),
     ("tokenizers", "tokenizer.json: normalisers, pre-tokenizers, models, post-processors"),
