@@ -1,6 +1,6 @@
 //! Requests by their id: what they are doing, and what they took once they have ended.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use causeway_request::{Canceller, RequestId, StopReason};
@@ -117,9 +117,32 @@ struct Book {
     entries: BTreeMap<String, Entry>,
     /// In order of arrival.
     order: VecDeque<String>,
+    /// Ids of requests that are on their way in.
+    claimed: BTreeSet<String>,
+}
+
+/// An id that no other request can take while this lives.
+#[derive(Debug)]
+pub(crate) struct Claim<'a> {
+    accounts: &'a Accounts,
+    pub(crate) id: String,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let mut book = self.accounts.0.lock().unwrap_or_else(PoisonError::into_inner);
+        book.claimed.remove(&self.id);
+    }
 }
 
 impl Accounts {
+    /// Takes an id for a request on its way in; `None` where another request has it.
+    pub(crate) fn claim(&self, id: &str) -> Option<Claim<'_>> {
+        let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_free = !book.entries.contains_key(id) && book.claimed.insert(id.to_owned());
+        is_free.then(|| Claim { accounts: self, id: id.to_owned() })
+    }
+
     /// Adds a request; the oldest that have ended make room.
     pub(crate) fn add(&self, entry: Entry) {
         let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,13 +11,14 @@ use causeway_text::{AnswerRules, CivilTime, StopMatcher};
 use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, Sender, channel, unbounded_channel};
 
-use crate::accounts::{Entry, Progress};
-use crate::auth::Caller;
+use crate::accounts::{Claim, Entry, Progress};
+use crate::auth::{Caller, Lease};
 use crate::driver::Outlet;
 use crate::effective::in_words_of;
 use crate::error::ApiError;
 use crate::event::Event;
 use crate::fields::Edit;
+use crate::observe::Taken;
 use crate::outbox::{EVENTS_MAX, Outbox};
 use crate::results;
 use crate::run::Run;
@@ -103,10 +104,22 @@ impl State {
             let text = format!("{pending} records wait for the ledger, which takes no more now");
             return Err(ApiError::busy(text, 1).with_code("ledger_full"));
         }
+        let lease = ask.caller.lease(&self.clock)?;
+        let claim = self.claim(&ask);
         let arrived_ns = self.clock.now_ns();
         let model = self.registry.model(ask.model.as_deref()).await?;
         let (ask, Lowered { policy, prompt }) = self.lower(ask, Arc::clone(&model)).await?;
-        self.submit(ask, model, policy, prompt, arrived_ns).await
+        ask.caller.origin.set_id(&claim.id);
+        let entrance = Entrance { wire_id: claim.id.clone(), lease, arrived_ns };
+        self.submit(ask, model, policy, prompt, entrance).await
+    }
+
+    /// The id under which a request is known: the one that its client gave it, where it is free.
+    fn claim(&self, ask: &Ask) -> Claim<'_> {
+        let given = ask.caller.origin.given_id.as_deref();
+        let given = given.and_then(|id| self.accounts.claim(id));
+        let drawn = || self.accounts.claim(&self.wire_id(ask.prefix));
+        given.or_else(drawn).expect("invariant: no two drawn ids are equal")
     }
 
     /// Templates, tokenizers and policies take their time, so they have a thread.
@@ -141,7 +154,7 @@ impl State {
         model: Arc<Served>,
         policy: Policy,
         prompt: Prompt,
-        arrived_ns: u64,
+        entrance: Entrance,
     ) -> Result<Answering, ApiError> {
         let look = model.driver.look();
         let place = Place {
@@ -155,15 +168,7 @@ impl State {
         let asked = Asked { id: RequestId(0), received, seed: ask.seed, choice: 0 };
         let start = causeway_session::start(&model.about, &policy, prompt, asked, &place);
         let (sender, events) = channel(EVENTS_MAX);
-        let shared = Shared {
-            wire_id: self.wire_id(ask.prefix),
-            model,
-            policy: Arc::new(policy),
-            start,
-            rules,
-            sender,
-            arrived_ns,
-        };
+        let shared = Shared { entrance, model, policy: Arc::new(policy), start, rules, sender };
         let (mut jobs, mut runs, mut progresses) = (Vec::new(), Vec::new(), Vec::new());
         let mut leader = None;
         for choice in 0..ask.choices {
@@ -173,7 +178,8 @@ impl State {
             jobs.push(job);
             runs.push(run);
         }
-        let Shared { wire_id: id, model, start, .. } = shared;
+        let Shared { entrance, model, start, .. } = shared;
+        let id = entrance.wire_id;
         let given = self.given_before(&ask, &runs).await;
         if given.is_none() {
             match model.driver.submit(jobs).await {
@@ -188,9 +194,14 @@ impl State {
             model: model.about.model.name.clone(),
             served: Arc::downgrade(&model),
             choices: progresses,
-            owner: ask.caller.name,
+            owner: ask.caller.name.clone(),
         });
-        self.observer.taken(&id, runs.len());
+        self.observer.taken(&Taken {
+            id: &id,
+            model: &model.about.model.name,
+            owner: &ask.caller.name,
+            choices: runs.len(),
+        });
         match given {
             None => runs.into_iter().for_each(Run::spawn),
             Some(all) => runs.into_iter().zip(all).for_each(|(run, stored)| run.give(stored)),
@@ -247,18 +258,20 @@ impl State {
         let submission = Submission {
             request: start.request.effective.to_request(id),
             policy: Arc::clone(&shared.policy),
-            arrived_ns: shared.arrived_ns,
+            arrived_ns: shared.entrance.arrived_ns,
             priority: ask.priority,
-            deadline_ns: ask.timeout_ms.map(|ms| shared.arrived_ns + ms * 1_000_000),
+            deadline_ns: ask.timeout_ms.map(|ms| shared.entrance.arrived_ns + ms * 1_000_000),
             cache_salt: salt,
             shares_with: leader,
             top_logprobs: ask.wants_tokens.unwrap_or(0),
         };
         let run = Run {
             id,
-            wire_id: shared.wire_id.clone(),
+            wire_id: shared.entrance.wire_id.clone(),
+            lease: Arc::clone(&shared.entrance.lease),
+            origin: ask.caller.origin.clone(),
             tags: Tags {
-                request_id: Some(shared.wire_id.clone()),
+                request_id: Some(shared.entrance.wire_id.clone()),
                 owner: (!ask.caller.name.is_empty()).then(|| ask.caller.name.clone()),
                 session: ask.session.clone(),
             },
@@ -269,7 +282,7 @@ impl State {
             rules: shared.rules.clone(),
             wants_tokens: ask.wants_tokens,
             on_disconnect: shared.policy.file().operation.on_disconnect,
-            arrived_ns: shared.arrived_ns,
+            arrived_ns: shared.entrance.arrived_ns,
             steps,
             outbox: Outbox::new(choice, shared.sender.clone()),
             progress: Arc::new(Progress::default()),
@@ -280,12 +293,18 @@ impl State {
 
 /// What the choices of one request have in common.
 struct Shared {
-    wire_id: String,
+    entrance: Entrance,
     model: Arc<Served>,
     policy: Arc<Policy>,
     start: Start,
     rules: AnswerRules,
     sender: Sender<(u32, Event)>,
+}
+
+/// What a request was given when it came.
+struct Entrance {
+    wire_id: String,
+    lease: Arc<Lease>,
     arrived_ns: u64,
 }
 

@@ -118,6 +118,12 @@ impl IntoResponse for ApiError {
         if let Some(seconds) = self.retry_after_s {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
+        if self.status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        // Those who watch read it on its way out.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -2,5 +2,7 @@
 
 pub(crate) mod app;
 pub(crate) mod body;
+mod cors;
+pub(crate) mod door;
 pub(crate) mod listen;
 pub(crate) mod sse;

@@ -35,6 +35,16 @@ pub struct Options {
     pub ledger: Option<Arc<Writer>>,
     /// The same ledger, open to read: finished answers are given again out of it.
     pub results: Option<Store>,
+    pub operation: Operation,
+}
+
+/// What those decide who keep a server running.
+#[derive(Debug, Default)]
+pub struct Operation {
+    /// The ledger, open to read: requests that ended long ago are told of out of it.
+    pub kept: Option<Store>,
+    /// Origins whose pages may ask; `*` is any.
+    pub cors_origins: Vec<String>,
 }
 
 /// The size of an engine.

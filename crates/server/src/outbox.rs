@@ -31,6 +31,12 @@ impl Outbox {
         Self { choice, sender, pending: Part::default() }
     }
 
+    /// Which of the parallel choices it is of.
+    #[must_use]
+    pub(crate) fn choice(&self) -> u32 {
+        self.choice
+    }
+
     /// Sends a part now, or joins it to what waits.
     pub(crate) fn push(&mut self, part: Part) {
         self.pending.append(part);

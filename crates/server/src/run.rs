@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use causeway_engine::PassAccount;
 use causeway_ledger::{CacheKey, Start, Stored, Tags};
 use causeway_policy::OnDisconnect;
 use causeway_request::{Canceller, Priority, RequestId, StopReason};
@@ -12,8 +13,11 @@ use causeway_text::AnswerRules;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::accounts::Progress;
+use crate::auth::Lease;
 use crate::driver::{Delivered, Spent};
-use crate::event::Event;
+use crate::event::{Ended, Event};
+use crate::observe::EndedRun;
+use crate::origin::Origin;
 use crate::outbox::Outbox;
 use crate::reading::Reading;
 use crate::results::Again;
@@ -26,6 +30,9 @@ pub(crate) struct Run {
     pub(crate) id: RequestId,
     /// The id that its caller sees.
     pub(crate) wire_id: String,
+    /// Its place among the answers of its key.
+    pub(crate) lease: Arc<Lease>,
+    pub(crate) origin: Origin,
     /// What the ledger keeps beside its record.
     pub(crate) tags: Tags,
     /// Under what its answer may be given again.
@@ -48,15 +55,19 @@ impl Run {
     /// Reads the run in a task of its own; one that panics says so in its account.
     pub(crate) fn spawn(self) {
         let progress = Arc::clone(&self.progress);
+        let (state, id) = (Arc::clone(&self.state), self.wire_id.clone());
+        let model = self.model.about.model.name.clone();
         tokio::spawn(async move {
             if tokio::spawn(self.read()).await.is_err() {
                 progress.lost("reading the answer panicked; other requests go on");
+                state.observer.lost(&id, &model);
             }
         });
     }
 
     /// Gives the answer that was given before, in place of a run.
     pub(crate) fn give(self, stored: Stored) {
+        self.tell(&stored, &PassAccount::default(), true);
         let again = Again {
             stored,
             model: self.model,
@@ -101,7 +112,8 @@ impl Run {
         let clock = self.state.clock;
         let (rest, mut ended, stored) =
             reading.close(spent, self.arrived_ns, &clock, (&model, &rules));
-        self.state.observer.ended(&self.wire_id, &stored.record);
+        self.tell(&stored, &ended.passes, false);
+        self.spend(&ended);
         ended.stored =
             self.state.keep(stored, std::mem::take(&mut self.tags), self.cache_key).await;
         self.progress.ended(&ended);
@@ -110,6 +122,26 @@ impl Run {
             // A reader that is gone has missed nothing that its account does not say.
             let _ = self.outbox.finish(Event::Ended(Box::new(ended))).await;
         }
+    }
+
+    /// Tells those who watch that the run has ended.
+    fn tell(&self, stored: &Stored, passes: &PassAccount, is_given_again: bool) {
+        self.state.observer.ended(&EndedRun {
+            id: &self.wire_id,
+            owner: self.tags.owner.as_deref(),
+            origin: &self.origin,
+            record: &stored.record,
+            record_id: stored.id,
+            passes,
+            is_given_again,
+        });
+    }
+
+    /// Counts what the run took of its key's tokens: the choices' common prompt once.
+    fn spend(&self, ended: &Ended) {
+        let tokens = &ended.account.tokens;
+        let prompt = if self.outbox.choice() == 0 { tokens.prompt } else { 0 };
+        self.lease.spend(prompt + tokens.prefix, self.state.clock.unix_s());
     }
 
     /// One output of the engine, read and handed on.

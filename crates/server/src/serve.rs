@@ -14,7 +14,8 @@ use crate::accounts::Accounts;
 use crate::clock::Clock;
 use crate::effective::Base;
 use crate::http::{app, listen};
-use crate::options::Options;
+use crate::kept::Kept;
+use crate::options::{Operation, Options};
 use crate::registry::Registry;
 use crate::results::Results;
 use crate::served::{ServeModelError, Watched};
@@ -101,7 +102,7 @@ async fn run(
     let listener = TcpListener::bind(addr).await.map_err(unheard)?;
     let bound = listener.local_addr().map_err(unheard)?;
     let mut stops = Stops::new(stop).map_err(|source| ServeError::System { source })?;
-    let ledger = options.ledger.clone();
+    let (ledger, observer) = (options.ledger.clone(), Arc::clone(&options.observer));
     let state = Arc::new(state_of(options));
     state.registry.load_first().await?;
     let (closing, is_closing) = watch::channel(false);
@@ -123,6 +124,8 @@ async fn run(
     let _ = accepting.await;
     state.registry.clear().await;
     drop(state);
+    let said = tokio::task::spawn_blocking(move || observer.close()).await;
+    said.expect("invariant: observers do not panic");
     match ledger {
         Some(ledger) => {
             let closed = tokio::task::spawn_blocking(move || ledger.close()).await;
@@ -155,7 +158,9 @@ fn state_of(options: Options) -> State {
         observer,
         ledger,
         results,
+        operation,
     } = options;
+    let Operation { kept, cors_origins } = operation;
     let clock = Clock::start();
     let watched = Watched { clock, observer: Arc::clone(&observer) };
     State {
@@ -169,6 +174,8 @@ fn state_of(options: Options) -> State {
         observer,
         ledger,
         results: results.map(|store| Arc::new(Results::new(store))),
+        kept: kept.map(|store| Arc::new(Kept::new(store))),
+        cors_origins,
         is_closing: AtomicBool::new(false),
         next_request: AtomicU64::new(1),
         boot: causeway_session::drawn_seed(),

@@ -12,6 +12,7 @@ use crate::accounts::Accounts;
 use crate::auth::Auth;
 use crate::clock::Clock;
 use crate::effective::Base;
+use crate::kept::Kept;
 use crate::observe::Observer;
 use crate::options::WireLimits;
 use crate::registry::Registry;
@@ -34,6 +35,10 @@ pub(crate) struct State {
     pub(crate) ledger: Option<Arc<Writer>>,
     /// Answers that may be given again.
     pub(crate) results: Option<Arc<Results>>,
+    /// Requests that ended long ago.
+    pub(crate) kept: Option<Arc<Kept>>,
+    /// Origins whose pages may ask.
+    pub(crate) cors_origins: Vec<String>,
     pub(crate) is_closing: AtomicBool,
     pub(crate) next_request: AtomicU64,
     /// Drawn at the start, so that ids of two servers differ.

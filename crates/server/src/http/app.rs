@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State as Shared};
+use axum::extract::Request;
 use axum::http::{Method, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 
-use crate::auth::Role;
 use crate::error::ApiError;
+use crate::http::{cors, door};
 use crate::routes::{chat, completions, health, models, requests, tokens};
 use crate::state::State;
 
@@ -28,25 +28,13 @@ pub(crate) fn app(state: Arc<State>) -> Router {
         .route("/apply-template", post(tokens::apply_template))
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown)
-        .layer(from_fn_with_state(Arc::clone(&state), admit))
+        .layer(from_fn_with_state(Arc::clone(&state), door::admit_use))
         // Whoever watches the process needs no key.
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
+        .layer(from_fn_with_state(Arc::clone(&state), cors::allow))
+        .layer(from_fn_with_state(Arc::clone(&state), door::name))
         .with_state(state)
-}
-
-/// Lets a request in, with its caller beside it.
-async fn admit(Shared(state): Shared<Arc<State>>, mut request: Request, next: Next) -> Response {
-    match state.auth.admit(request.headers(), Role::Use) {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        Err(error) => {
-            state.observer.refused(request.uri().path(), &error);
-            error.into_response()
-        }
-    }
 }
 
 async fn unknown(request: Request) -> Response {

@@ -7,11 +7,11 @@ use axum::extract::{Path, State as Shared};
 use axum::http::StatusCode;
 use axum::response::Response;
 use causeway_request::Canceller;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::accounts::Entry;
 use crate::auth::{Caller, Role};
-use crate::error::{ApiError, json_response};
+use crate::error::{ApiError, json_response, sentence};
 use crate::state::State;
 
 /// The caller's requests that have not ended; an operator's are everybody's.
@@ -35,8 +35,26 @@ pub(crate) async fn tell(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let entry = find(&state, &caller, &id)?;
-    Ok(json_response(StatusCode::OK, &entry.to_json()))
+    match find(&state, &caller, &id) {
+        Ok(entry) => Ok(json_response(StatusCode::OK, &entry.to_json())),
+        Err(unknown) => {
+            let kept = find_kept(&state, &caller, &id).await?.ok_or(unknown)?;
+            Ok(json_response(StatusCode::OK, &kept))
+        }
+    }
+}
+
+/// The request as the ledger has it, where it has.
+async fn find_kept(state: &State, caller: &Caller, id: &str) -> Result<Option<Value>, ApiError> {
+    let Some(kept) = state.kept.clone() else { return Ok(None) };
+    let owner = (caller.role < Role::Operate).then(|| caller.name.clone());
+    let id = id.to_owned();
+    let look = tokio::task::spawn_blocking(move || kept.find(&id, owner.as_deref()));
+    match look.await {
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(error)) => Err(ApiError::server(sentence(&error))),
+        Err(_) => Err(ApiError::server("reading the ledger panicked")),
+    }
 }
 
 /// Asks for the end of a request; 202 where it runs, 200 with its account where it has ended.

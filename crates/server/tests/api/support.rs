@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use causeway_engine::Limits;
 use causeway_server::scripted::Script;
-use causeway_server::{Options, Sizing, Source, Stop, WireLimits, auth, observe, serve};
+use causeway_server::{Operation, Options, Sizing, Source, Stop, WireLimits, auth, observe, serve};
 use causeway_session::Hashes;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -48,6 +48,7 @@ pub(crate) fn options(models: Vec<Source>) -> Options {
         observer: Arc::new(observe::Unobserved),
         ledger: None,
         results: None,
+        operation: Operation::default(),
     }
 }
 
