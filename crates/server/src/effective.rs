@@ -55,6 +55,13 @@ impl Base {
         self.tree.pointer("/stop/tokens_max").is_some()
     }
 
+    /// What the policy file has at a path, as in `shape.temperature`; `None` where it leaves the
+    /// field out, or where there is no file.
+    #[must_use]
+    pub(crate) fn own(&self, path: &str) -> Option<&Value> {
+        path.split('.').try_fold(&self.tree, |tree, key| tree.get(key))
+    }
+
     /// Refuses a request's seed where the policy fixes another one.
     ///
     /// # Errors

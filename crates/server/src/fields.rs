@@ -140,7 +140,7 @@ impl Fields {
 }
 
 impl Plain {
-    fn is(self, value: &Value) -> bool {
+    pub(crate) fn is(self, value: &Value) -> bool {
         match self {
             Self::Flag(flag) => value.as_bool() == Some(flag),
             Self::Count(count) => value.as_u64() == Some(count),

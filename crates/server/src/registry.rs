@@ -62,6 +62,15 @@ impl Registry {
         self.slots.iter().map(|slot| slot.source.name())
     }
 
+    /// The name that is meant, which is the first one where none is given; loads nothing.
+    ///
+    /// # Errors
+    /// A name that is not known.
+    pub(crate) fn named(&self, name: Option<&str>) -> Result<&str, ApiError> {
+        let found = self.names().find(|known| name.is_none_or(|name| name == *known));
+        found.ok_or_else(|| self.unknown(name.unwrap_or_default()))
+    }
+
     /// The model of that name, or the first one where no name is given; loads it if need be.
     ///
     /// # Errors

@@ -3,8 +3,12 @@
 pub(crate) mod chat;
 pub(crate) mod choices;
 pub(crate) mod completions;
+pub(crate) mod embeddings;
 pub(crate) mod health;
+pub(crate) mod messages;
 pub(crate) mod messages_in;
 pub(crate) mod models;
 pub(crate) mod requests;
+pub(crate) mod responses;
+pub(crate) mod segments;
 pub(crate) mod tokens;

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{Method, StatusCode};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 
 use crate::error::ApiError;
 use crate::http::{cors, door};
-use crate::routes::{chat, completions, health, models, requests, tokens};
+use crate::routes::{
+    chat, completions, embeddings, health, messages, models, requests, responses, tokens,
+};
 use crate::state::State;
 
 /// Every route of the server.
@@ -19,6 +21,10 @@ pub(crate) fn app(state: Arc<State>) -> Router {
     Router::new()
         .route("/v1/chat/completions", post(chat::answer))
         .route("/v1/completions", post(completions::answer))
+        .route("/v1/responses", post(responses::answer))
+        .route("/v1/messages", post(messages::answer))
+        .route("/v1/messages/count_tokens", post(messages::count_tokens))
+        .route("/v1/embeddings", post(embeddings::refuse))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*name}", get(models::one))
         .route("/v1/requests", get(requests::list))
@@ -34,6 +40,7 @@ pub(crate) fn app(state: Arc<State>) -> Router {
         .route("/ready", get(health::ready))
         .layer(from_fn_with_state(Arc::clone(&state), cors::allow))
         .layer(from_fn_with_state(Arc::clone(&state), door::name))
+        .layer(from_fn(messages::in_own_words))
         .with_state(state)
 }
 

@@ -132,7 +132,7 @@ fn completion(answering: &Answering, wholes: &[Whole], delivery: Delivery) -> Va
 }
 
 /// The tokens of a part; `null` where none were asked for.
-fn logprobs(answering: &Answering, tokens: &[TokenLine]) -> Value {
+pub(super) fn logprobs(answering: &Answering, tokens: &[TokenLine]) -> Value {
     if !answering.tells_tokens {
         return Value::Null;
     }

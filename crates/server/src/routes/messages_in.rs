@@ -23,10 +23,22 @@ pub(crate) fn chat(fields: &Fields) -> Result<Chat, ApiError> {
         let text = "`messages` is empty: at least one message is needed";
         return Err(ApiError::field("messages", text));
     }
+    let indexed = list.iter().enumerate();
     let messages: Result<Vec<Value>, ApiError> =
-        list.iter().enumerate().map(|(index, message)| one(index, message)).collect();
-    let continues = fields.flag("continue_final_message");
-    if continues && list.last().and_then(|last| last["role"].as_str()) != Some("assistant") {
+        indexed.map(|(index, message)| one(&format!("messages[{index}]"), message)).collect();
+    made(messages?, fields.flag("continue_final_message"), fields)
+}
+
+/// A chat of messages that are read already.
+///
+/// # Errors
+/// A last message that cannot be continued, where it is to be.
+pub(crate) fn made(
+    messages: Vec<Value>,
+    continues: bool,
+    fields: &Fields,
+) -> Result<Chat, ApiError> {
+    if continues && messages.last().and_then(|last| last["role"].as_str()) != Some("assistant") {
         let text = "`continue_final_message` is true, but the last message is not the assistant's";
         return Err(ApiError::field("continue_final_message", text));
     }
@@ -35,7 +47,7 @@ pub(crate) fn chat(fields: &Fields) -> Result<Chat, ApiError> {
         variables.iter().map(|(name, value)| (name.clone(), lowered(value))).collect()
     });
     Ok(Chat {
-        messages: lowered(&Value::Array(messages?)),
+        messages: lowered(&Value::Array(messages)),
         continue_final_message: continues,
         variables,
         ..Chat::default()
@@ -47,10 +59,13 @@ fn lowered(value: &Value) -> ChatValue {
     value.expect("invariant: a template's values are those of JSON")
 }
 
-fn one(index: usize, message: &Value) -> Result<Value, ApiError> {
-    let path = format!("messages[{index}]");
+/// One message, at this path of the request.
+///
+/// # Errors
+/// A message of another form, or a part that is no text.
+pub(crate) fn one(path: &str, message: &Value) -> Result<Value, ApiError> {
     let Some(given) = message.as_object() else {
-        return Err(ApiError::field(path.as_str(), format!("`{path}` is not an object")));
+        return Err(ApiError::field(path, format!("`{path}` is not an object")));
     };
     let role = given.get("role").and_then(Value::as_str).unwrap_or_default();
     if !ROLES.contains(&role) {
@@ -69,7 +84,7 @@ fn one(index: usize, message: &Value) -> Result<Value, ApiError> {
                 made.insert(name.clone(), json!(""));
             }
             "content" => {
-                made.insert(name.clone(), json!(content(&path, value)?));
+                made.insert(name.clone(), json!(content(path, value)?));
             }
             kept if KEPT.contains(&kept) => {
                 if !value.is_null() {

@@ -121,7 +121,7 @@ pub(crate) async fn apply_template(
 }
 
 /// Runs what takes its time where it keeps nobody waiting; a panic ends this request alone.
-async fn off_thread(
+pub(super) async fn off_thread(
     work: impl FnOnce() -> Result<Value, ApiError> + Send + 'static,
 ) -> Result<Response, ApiError> {
     match tokio::task::spawn_blocking(work).await {

@@ -1,0 +1,129 @@
+//! `POST /v1/messages` and `/v1/messages/count_tokens`: Anthropic's words for a chat.
+
+mod input;
+mod object;
+mod stream;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State as Shared};
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use causeway_session::Given;
+use causeway_text::CivilTime;
+use serde_json::{Map, Value, json};
+
+use super::choices::{self, Delivery};
+use super::segments::{self, Segments};
+use super::tokens;
+use crate::ask::Ask;
+use crate::auth::Caller;
+use crate::error::{ApiError, json_response};
+use crate::fields::Fields;
+use crate::fields::messages::{COUNT_TOKENS, MESSAGES};
+use crate::http::{body, sse};
+use crate::origin::REQUEST_ID;
+use crate::state::State;
+
+/// Answers messages, whole or as a stream.
+///
+/// # Errors
+/// Whatever is wrong with the request, or has no room.
+pub(crate) async fn answer(
+    Shared(state): Shared<Arc<State>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let caller = choices::caller(&request)?;
+    let object = body::object(request, &state.wire).await?;
+    let (ask, delivery) = read(object, caller, &state)?;
+    let mut answering = state.begin(ask).await?;
+    if delivery.streams {
+        let (sse, response) = sse::stream();
+        let segments = Segments::default();
+        tokio::spawn(async move {
+            let events = stream::Events { answering, delivery, sse, state, segments };
+            // A reader that is gone needs no last word.
+            let _ = events.write().await;
+        });
+        return Ok(response);
+    }
+    let (segments, ended) = segments::whole(&mut answering, delivery.include_reasoning).await?;
+    let message = object::ended(&answering, &segments, &ended, delivery.extends);
+    Ok(json_response(StatusCode::OK, &message))
+}
+
+/// Counts the tokens of the prompt that messages would be.
+///
+/// # Errors
+/// Whatever is wrong with the request.
+pub(crate) async fn count_tokens(
+    Shared(state): Shared<Arc<State>>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let fields = Fields::read(COUNT_TOKENS, &body::object(request, &state.wire).await?)?;
+    let model = state.registry.model(fields.text("model")).await?;
+    let now = CivilTime::from_unix(state.clock.unix_s());
+    let file = state.base.with(&[])?;
+    tokens::off_thread(move || {
+        let given = Given::Messages(input::chat(&fields)?);
+        let prompt = model.prompt(given, &file, now)?;
+        Ok(json!({ "input_tokens": prompt.tokens.len() }))
+    })
+    .await
+}
+
+/// Gives errors of these endpoints Anthropic's form, whoever made them, and a request's id the
+/// header that Anthropic's clients read.
+pub(crate) async fn in_own_words(request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let is_own = path == "/v1/messages" || path.starts_with("/v1/messages/");
+    let mut response = next.run(request).await;
+    if !is_own {
+        return response;
+    }
+    if let Some(error) = response.extensions().get::<ApiError>() {
+        let words = object::error(error).to_string();
+        *response.body_mut() = Body::from(words);
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    if let Some(id) = response.headers().get(REQUEST_ID).cloned() {
+        response.headers_mut().insert("request-id", id);
+    }
+    response
+}
+
+/// Reads a body into what every API asks for.
+fn read(
+    object: Map<String, Value>,
+    caller: Caller,
+    state: &State,
+) -> Result<(Ask, Delivery), ApiError> {
+    let mut fields = Fields::read(MESSAGES, &object)?;
+    let delivery = choices::delivery(&fields)?;
+    let chat = input::chat(&fields)?;
+    if fields.value("max_tokens").is_none() && !state.base.limits_tokens() {
+        let text = "`max_tokens` is missing: a whole number from 1 is needed";
+        return Err(ApiError::field("max_tokens", text));
+    }
+    let edits = choices::edits(&mut fields)?;
+    let ask = Ask {
+        prefix: "msg",
+        prompt_field: "messages",
+        caller,
+        model: fields.text("model").map(str::to_owned),
+        given: Given::Messages(chat),
+        edits,
+        choices: 1,
+        seed: fields.count("seed"),
+        wants_tokens: None,
+        timeout_ms: fields.count("timeout_ms"),
+        priority: choices::priority(&fields),
+        cache_salt: fields.text("cache_salt").map(str::to_owned),
+        session: fields.text("session").map(str::to_owned),
+        takes_given: fields.flag_or("result_cache", true),
+        received: Value::Object(object),
+    };
+    Ok((ask, delivery))
+}

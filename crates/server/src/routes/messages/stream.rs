@@ -1,0 +1,121 @@
+//! A message as a stream of named events.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::object;
+use crate::ask::Answering;
+use crate::error::ApiError;
+use crate::event::{Ended, Event, Part};
+use crate::http::sse::Sse;
+use crate::outbox::Gone;
+use crate::routes::choices::{self, Delivery};
+use crate::routes::segments::{self, Kind, Segment, Segments};
+use crate::state::State;
+
+/// A message on its way out.
+pub(super) struct Events {
+    pub(super) answering: Answering,
+    pub(super) delivery: Delivery,
+    pub(super) sse: Sse,
+    pub(super) state: Arc<State>,
+    pub(super) segments: Segments,
+}
+
+impl Events {
+    /// Writes the message to its end.
+    ///
+    /// # Errors
+    /// A reader that is gone.
+    pub(super) async fn write(mut self) -> Result<(), Gone> {
+        let begun = object::begun(&self.answering);
+        self.say("message_start", json!({ "message": begun })).await?;
+        let mut ended = None;
+        while let Some((_, event)) =
+            self.sse.next(&mut self.answering, self.state.wire.keep_alive).await?
+        {
+            match event {
+                Event::Prefilled { computed, known } => {
+                    if self.delivery.returns_progress {
+                        let prefill = json!({ "computed": computed, "known": known });
+                        self.say("ping", json!({ "causeway": { "prefill": prefill } })).await?;
+                    }
+                }
+                Event::Part(part) => self.part(part).await?,
+                Event::Ended(end) => ended = Some(*end),
+            }
+        }
+        match ended {
+            None => self.fail(&choices::broken()).await,
+            Some(ended) => match choices::failure(&ended) {
+                Some(error) => self.fail(&error).await,
+                None => self.finish(&ended).await,
+            },
+        }
+    }
+
+    async fn part(&mut self, part: Part) -> Result<(), Gone> {
+        for piece in segments::pieces(part, self.delivery.include_reasoning) {
+            if self.segments.is_change(piece.kind) {
+                self.close().await?;
+                self.segments.push(Segment { kind: piece.kind, ..segments::empty() });
+                self.open().await?;
+            }
+            let index = self.segments.all().len() - 1;
+            let delta = match piece.kind {
+                Kind::Reasoning => json!({ "type": "thinking_delta", "thinking": piece.text }),
+                Kind::Text => json!({ "type": "text_delta", "text": piece.text }),
+            };
+            self.say("content_block_delta", json!({ "index": index, "delta": delta })).await?;
+            self.segments.push(piece);
+        }
+        Ok(())
+    }
+
+    /// Begins the block of the last segment, which is empty.
+    async fn open(&self) -> Result<(), Gone> {
+        let Some((index, segment)) = self.segments.last() else { return Ok(()) };
+        let block = object::block(segment);
+        self.say("content_block_start", json!({ "index": index, "content_block": block })).await
+    }
+
+    /// Ends the block that is open, where one is.
+    async fn close(&self) -> Result<(), Gone> {
+        let Some((index, segment)) = self.segments.last() else { return Ok(()) };
+        if segment.kind == Kind::Reasoning {
+            let delta = json!({ "type": "signature_delta", "signature": "" });
+            self.say("content_block_delta", json!({ "index": index, "delta": delta })).await?;
+        }
+        self.say("content_block_stop", json!({ "index": index })).await
+    }
+
+    async fn finish(mut self, ended: &Ended) -> Result<(), Gone> {
+        if self.segments.lacks_text() {
+            self.close().await?;
+            self.segments.push(segments::empty());
+            self.open().await?;
+        }
+        self.close().await?;
+        let (reason, sequence) = object::stop(&self.answering, &ended.stop);
+        let mut event = json!({
+            "delta": { "stop_reason": reason, "stop_sequence": sequence },
+            "usage": object::usage(ended),
+        });
+        if self.delivery.extends {
+            event["causeway"] = choices::extension(&self.answering, &[(0, ended)]);
+        }
+        self.say("message_delta", event).await?;
+        self.say("message_stop", json!({})).await
+    }
+
+    async fn fail(self, error: &ApiError) -> Result<(), Gone> {
+        self.sse.event(Some("error"), &object::error(error)).await
+    }
+
+    /// Sends an event under its name.
+    async fn say(&self, name: &str, mut event: Value) -> Result<(), Gone> {
+        event["type"] = json!(name);
+        self.sse.event(Some(name), &event).await
+    }
+}
