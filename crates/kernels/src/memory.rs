@@ -8,7 +8,7 @@ use crate::PackError;
 
 /// Bytes of a huge page.
 const HUGE: usize = 2 << 20;
-/// From here on memory is asked for in huge pages: what the last one wastes is little beside it.
+/// From here on memory may become huge pages: what the last one wastes is little beside it.
 const HUGE_FROM: usize = 4 * HUGE;
 
 /// Zeroed memory that is filled once and then shared for reading.
@@ -46,12 +46,13 @@ impl Memory {
             if is_huge { bytes.checked_next_multiple_of(HUGE) } else { Some(bytes.max(1)) };
         let map = rounded.and_then(|len| MmapMut::map_anon(len).ok());
         let mut map = map.ok_or(PackError::OutOfMemory { bytes })?;
+        write(&mut map[..bytes]);
         #[cfg(target_os = "linux")]
         if is_huge {
-            // Advice: the same weights in fewer pages are read faster, and cost fewer faults.
+            // Advice, and only once the memory is written: the system may then merge pages in its
+            // own time, whereas a first touch of huge pages can cost a virtual machine seconds.
             map.advise(memmap2::Advice::HugePage).unwrap_or_default();
         }
-        write(&mut map[..bytes]);
         self.0.set(map).expect("invariant: a packing is finished once");
         Ok(())
     }
