@@ -121,7 +121,10 @@ impl Forward for Scripted {
             for (offset, token) in span.tokens.iter().enumerate() {
                 #[expect(clippy::cast_precision_loss, reason = "scripts are below 2^24 tokens")]
                 let id = token.0 as f32;
-                cache.write(span.request, 0, span.first_position + offset, (&[id], &[0.0]));
+                let position = span.first_position + offset;
+                for block in &mut cache.open_blocks(0, &[(span.request, position)]) {
+                    block.write(position, &[id], &[0.0]);
+                }
             }
             let known = span.first_position + span.tokens.len();
             let tokens = tokens_of(cache, span.request, known);
