@@ -140,6 +140,7 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("clap", "arguments, their help and their refusals"),
     ("clap_complete", "completion scripts for five shells"),
     ("futures-core", "the trait of streams, which a response of events is"),
+    ("getrandom", "random bytes of the system, which nobody guesses"),
     ("half", "f16 and bf16 with their subnormals and rounding"),
     ("hyper", "HTTP/1.1 on a connection, with its framing and its limits"),
     ("hyper-util", "what joins hyper to the sockets of tokio"),
