@@ -6,6 +6,7 @@ mod completions;
 mod detokenize;
 mod diff;
 mod inspect;
+mod keys;
 mod ledger;
 mod load;
 mod logits;
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Diff(diff::Args),
     /// List, show and export the records in the store.
     Ledger(ledger::Args),
+    /// Draw API keys for a server.
+    Keys(keys::Args),
     /// Show a model file: metadata, tensors, sizes and values.
     Inspect(inspect::Args),
     /// Fetch a model by name.
@@ -80,6 +83,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Replay(args) => replay::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Ledger(args) => ledger::run(&args),
+        Command::Keys(args) => keys::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::Models(args) => models::run(&args),

@@ -1,15 +1,17 @@
 //! `causeway serve`: answer over HTTP, many at once.
 
+mod operation;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use causeway_engine::Limits;
 use causeway_ledger::{Writer, WriterLimits};
-use causeway_server::{
-    Options, ServeError, Sizing, SocketAddr, Source, Stop, WireLimits, auth, observe,
-};
+use causeway_server::{Options, ServeError, Sizing, SocketAddr, Source, Stop, WireLimits, observe};
 use serde_json::json;
+
+use self::operation::OperationFlags;
 
 use crate::commands::ledger::StorePlace;
 use crate::failure::{Failure, Outcome};
@@ -38,6 +40,8 @@ pub(crate) struct Args {
     policy: Option<PathBuf>,
     #[command(flatten)]
     engine: EngineFlags,
+    #[command(flatten)]
+    operation: OperationFlags,
     #[command(flatten)]
     store: StorePlace,
     /// Keep no records.
@@ -96,6 +100,8 @@ struct EngineFlags {
 /// Runs the command until a signal stops it.
 pub(crate) fn run(args: &Args) -> Outcome {
     let policy = args.policy.as_deref().map(policy_choice::read).transpose()?;
+    let ledger = ledger(args)?;
+    let kept = ledger.as_ref().map(|_| args.store.open_to_read()).transpose()?;
     let options = Options {
         addr: args.addr,
         models: sources(args)?,
@@ -105,13 +111,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
         limits: WireLimits::default(),
         drain: Duration::from_millis(args.drain_ms),
         silence_max: Duration::from_millis(args.silence_ms),
-        auth: Arc::new(auth::Open),
+        auth: args.operation.auth(kept.as_ref())?,
         observer: Arc::new(observe::Unobserved),
-        ledger: ledger(args)?,
+        ledger,
         results: match args.result_cache_mb {
             0 => None,
             _ => Some(args.store.open_to_read()?),
         },
+        operation: args.operation.operation(kept),
     };
     causeway_server::serve(options, Stop::Signals, |addr| say(addr, args.json)).map_err(failure)
 }
