@@ -149,6 +149,7 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("memmap2", "the platform calls behind file mappings and memory in huge pages"),
     ("minijinja", "a Jinja parser and interpreter, with fuel against hostile templates"),
     ("minijinja-contrib", "Python's string, list and dict methods in templates"),
+    ("prometheus-client", "Prometheus's text format: escapes, buckets, families of labels"),
     ("proptest", "generated cases that shrink, in tests"),
     ("regex", "pre-tokenizer expressions in linear time"),
     ("rusqlite", "SQLite, built in: transactions, crash recovery, queries"),
