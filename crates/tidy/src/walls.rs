@@ -163,6 +163,8 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("tokenizers", "tokenizer.json: normalisers, pre-tokenizers, models, post-processors"),
     ("tokio", "an async runtime: sockets, timers and tasks without a thread for each"),
     ("toml", "policy files, with line numbers in errors"),
+    ("tracing", "events with typed fields, at no cost where nobody listens"),
+    ("tracing-subscriber", "events as text or JSON, one line each"),
     ("xxhash-rust", "XXH3-128 for the digest of a step"),
     ("zip", "wheels, with each member's checksum"),
 ];
