@@ -1,5 +1,8 @@
 //! What is told to those who watch: metrics, traces and logs are observers.
 
+pub mod logs;
+pub mod metrics;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -7,6 +7,7 @@ pub(crate) mod embeddings;
 pub(crate) mod health;
 pub(crate) mod messages;
 pub(crate) mod messages_in;
+pub(crate) mod metrics;
 pub(crate) mod models;
 pub(crate) mod requests;
 pub(crate) mod responses;

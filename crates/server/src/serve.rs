@@ -15,6 +15,8 @@ use crate::clock::Clock;
 use crate::effective::Base;
 use crate::http::{app, listen};
 use crate::kept::Kept;
+use crate::observe::metrics::Metrics;
+use crate::observe::{All, Observer};
 use crate::options::{Operation, Options};
 use crate::registry::Registry;
 use crate::results::Results;
@@ -162,6 +164,8 @@ fn state_of(options: Options) -> State {
     } = options;
     let Operation { kept, cors_origins } = operation;
     let clock = Clock::start();
+    let metrics = Arc::new(Metrics::default());
+    let observer: Arc<dyn Observer> = Arc::new(All(vec![observer, metrics.clone()]));
     let watched = Watched { clock, observer: Arc::clone(&observer) };
     State {
         clock,
@@ -172,6 +176,7 @@ fn state_of(options: Options) -> State {
         silence_max,
         auth,
         observer,
+        metrics,
         ledger,
         results: results.map(|store| Arc::new(Results::new(store))),
         kept: kept.map(|store| Arc::new(Kept::new(store))),

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::effective::Base;
 use crate::kept::Kept;
 use crate::observe::Observer;
+use crate::observe::metrics::Metrics;
 use crate::options::WireLimits;
 use crate::registry::Registry;
 use crate::results::Results;
@@ -32,6 +33,7 @@ pub(crate) struct State {
     pub(crate) silence_max: Duration,
     pub(crate) auth: Arc<dyn Auth>,
     pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) ledger: Option<Arc<Writer>>,
     /// Answers that may be given again.
     pub(crate) results: Option<Arc<Results>>,

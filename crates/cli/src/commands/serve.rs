@@ -1,5 +1,6 @@
 //! `causeway serve`: answer over HTTP, many at once.
 
+mod logging;
 mod operation;
 
 use std::path::PathBuf;
@@ -8,9 +9,10 @@ use std::time::Duration;
 
 use causeway_engine::Limits;
 use causeway_ledger::{Writer, WriterLimits};
-use causeway_server::{Options, ServeError, Sizing, SocketAddr, Source, Stop, WireLimits, observe};
+use causeway_server::{Options, ServeError, Sizing, SocketAddr, Source, Stop, WireLimits};
 use serde_json::json;
 
+use self::logging::LogFlags;
 use self::operation::OperationFlags;
 
 use crate::commands::ledger::StorePlace;
@@ -42,6 +44,8 @@ pub(crate) struct Args {
     engine: EngineFlags,
     #[command(flatten)]
     operation: OperationFlags,
+    #[command(flatten)]
+    logs: LogFlags,
     #[command(flatten)]
     store: StorePlace,
     /// Keep no records.
@@ -112,7 +116,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         drain: Duration::from_millis(args.drain_ms),
         silence_max: Duration::from_millis(args.silence_ms),
         auth: args.operation.auth(kept.as_ref())?,
-        observer: Arc::new(observe::Unobserved),
+        observer: args.logs.begin()?,
         ledger,
         results: match args.result_cache_mb {
             0 => None,

@@ -12,7 +12,7 @@ use axum::routing::{get, post};
 use crate::error::ApiError;
 use crate::http::{cors, door};
 use crate::routes::{
-    chat, completions, embeddings, health, messages, models, requests, responses, tokens,
+    chat, completions, embeddings, health, messages, metrics, models, requests, responses, tokens,
 };
 use crate::state::State;
 
@@ -35,6 +35,7 @@ pub(crate) fn app(state: Arc<State>) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown)
         .layer(from_fn_with_state(Arc::clone(&state), door::admit_use))
+        .merge(for_operators(&state))
         // Whoever watches the process needs no key.
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
@@ -42,6 +43,13 @@ pub(crate) fn app(state: Arc<State>) -> Router {
         .layer(from_fn_with_state(Arc::clone(&state), door::name))
         .layer(from_fn(messages::in_own_words))
         .with_state(state)
+}
+
+/// Routes that need the role `operate` where there are keys.
+fn for_operators(state: &Arc<State>) -> Router<Arc<State>> {
+    Router::new()
+        .route("/metrics", get(metrics::tell))
+        .layer(from_fn_with_state(Arc::clone(state), door::admit_operate))
 }
 
 async fn unknown(request: Request) -> Response {

@@ -1,0 +1,120 @@
+//! The metrics that are read off when they are asked for: queues, caches, the ledger.
+
+use std::fmt::Error;
+use std::sync::{Mutex, PoisonError};
+
+use causeway_ledger::Written;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::labels::{KindLabels, ModelLabels, OutcomeLabels};
+use crate::driver::Look;
+
+/// What was seen at one moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    /// Models in memory, by name.
+    pub(crate) models: Vec<(String, Look)>,
+    /// Records that wait for the disk, and what the ledger has done; `None` without a ledger.
+    pub(crate) ledger: Option<(usize, Written)>,
+}
+
+/// The last look.
+#[derive(Debug, Default)]
+pub(super) struct Snapshot(Mutex<Seen>);
+
+/// One number of a model, and how it is read off.
+type Reading<L> = (&'static str, &'static str, fn(&Look) -> L);
+
+const GAUGES: &[Reading<usize>] = &[
+    ("runs_running", "Choices that run", |look| look.load.running),
+    ("runs_waiting", "Choices that wait for their first pass", |look| look.load.waiting),
+    ("step_budget_tokens", "Most tokens of the next pass", |look| look.budget),
+    ("last_pass_requests", "Requests of the last pass; 0 where nothing runs", |look| {
+        if look.load.running == 0 { 0 } else { look.pass.requests }
+    }),
+];
+
+const COUNTERS: &[Reading<u64>] = &[
+    ("prefix_lookups", "Prompts that were looked up in the prefix cache", |look| {
+        look.load.prefix_lookups
+    }),
+    ("prefix_hits", "Lookups that found something", |look| look.load.prefix_hits),
+    ("prefix_hit_tokens", "Prompt tokens that hits spared", |look| look.load.prefix_tokens_hit),
+    ("prefix_evictions", "Blocks that the prefix cache gave up", |look| look.load.prefix_evictions),
+    ("preemptions", "Times that a run lost its blocks", |look| look.load.preemptions),
+];
+
+const BLOCKS: &[(&str, fn(&Look) -> usize)] = &[
+    ("held", |look| look.load.held_blocks),
+    ("cached", |look| look.load.cached_blocks),
+    ("free", |look| look.load.free_blocks),
+];
+
+const OUTCOMES: &[(&str, fn(&Written) -> u64)] = &[
+    ("stored", |written| written.stored),
+    ("refused", |written| written.refused),
+    ("lost", |written| written.lost),
+];
+
+impl Snapshot {
+    pub(super) fn set(&self, seen: Seen) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+    }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        let Seen { models, ledger } = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (name, help, read) in GAUGES {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for (model, look) in &models {
+                let labels = ModelLabels { model: model.clone() };
+                ConstGauge::new(whole(read(look))).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        for (name, help, read) in COUNTERS {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for (model, look) in &models {
+                let labels = ModelLabels { model: model.clone() };
+                ConstCounter::new(read(look)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        let help = "Blocks of keys and values: held by runs, kept for prefixes, free";
+        let mut family = encoder.encode_descriptor("kv_blocks", help, None, MetricType::Gauge)?;
+        for (model, look) in &models {
+            for (kind, read) in BLOCKS {
+                let labels = KindLabels { model: model.clone(), kind };
+                ConstGauge::new(whole(read(look))).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        if let Some((pending, written)) = ledger {
+            encode_ledger(&mut encoder, pending, &written)?;
+        }
+        Ok(())
+    }
+}
+
+fn encode_ledger(
+    encoder: &mut DescriptorEncoder<'_>,
+    pending: usize,
+    written: &Written,
+) -> Result<(), Error> {
+    let help = "Records that wait for the disk";
+    let family = encoder.encode_descriptor("records_pending", help, None, MetricType::Gauge)?;
+    ConstGauge::new(whole(pending)).encode(family)?;
+    let help = "Records by what became of them";
+    let mut family = encoder.encode_descriptor("records", help, None, MetricType::Counter)?;
+    for (outcome, read) in OUTCOMES {
+        let labels = OutcomeLabels { outcome };
+        ConstCounter::new(read(written)).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn whole(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
