@@ -1,5 +1,6 @@
-//! Pages of other origins may ask only where the operator names their origin (Fetch standard,
-//! "CORS protocol"); without, no header is sent and browsers refuse by themselves.
+//! Pages of other origins, which may ask only where the operator names their origin.
+//!
+//! The Fetch standard's "CORS protocol"; without, no header is sent and browsers refuse.
 
 use std::sync::Arc;
 
