@@ -58,6 +58,12 @@ impl<'a> KvSlab<'a> {
         &bytes[at..at + self.padded_dim * TILE * self.kind.bytes()]
     }
 
+    /// Where the keys of a tile begin, if the sequence has it: to ask for them ahead.
+    pub(crate) fn keys_at(&self, tile: usize) -> Option<*const u8> {
+        let block = *self.table.get(tile.checked_sub(self.first_tile)?)?;
+        self.keys.get(block as usize * self.stride + self.offset..).map(<[u8]>::as_ptr)
+    }
+
     /// Keys of one tile, `(padded_dim, 16)`.
     pub(crate) fn keys_of(&self, tile: usize) -> &'a [u8] {
         self.tile(self.keys, tile)

@@ -30,6 +30,8 @@ macro_rules! lane_attention {
         #[target_feature(enable = $features)]
         pub(crate) fn attend(queries: HeadQueries<'_>, slab: &KvSlab<'_>, out: &mut [f32]) {
             queries.check(slab, out);
+            // Queries of one position bring keys and values in; those of many find them.
+            let alone = queries.queries.len() <= $tile;
             for (tile, out) in out.chunks_mut($tile * slab.padded_dim).enumerate() {
                 let count = out.len() / slab.padded_dim;
                 let tile = HeadQueries {
@@ -37,19 +39,28 @@ macro_rules! lane_attention {
                     visible: &queries.visible[tile * $tile..][..count],
                 };
                 // Few queries, as when one position of a small group is decoded, take few lanes.
-                match (slab.kind, count) {
-                    (KvType::F16, 1 | 2) => attend_tile::<true, 2, $two>(tile, slab, out),
-                    (KvType::F16, 3 | 4) => attend_tile::<true, 4, $four>(tile, slab, out),
-                    (KvType::F16, _) => attend_tile::<true, $tile, $whole>(tile, slab, out),
-                    (KvType::F32, 1 | 2) => attend_tile::<false, 2, $two>(tile, slab, out),
-                    (KvType::F32, 3 | 4) => attend_tile::<false, 4, $four>(tile, slab, out),
-                    (KvType::F32, _) => attend_tile::<false, $tile, $whole>(tile, slab, out),
+                match (slab.kind, count, alone) {
+                    (KvType::F16, 1 | 2, _) => attend_tile::<true, 2, $two, true>(tile, slab, out),
+                    (KvType::F16, 3 | 4, _) => attend_tile::<true, 4, $four, true>(tile, slab, out),
+                    (KvType::F16, _, true) => {
+                        attend_tile::<true, $tile, $whole, true>(tile, slab, out)
+                    }
+                    (KvType::F16, _, _) => {
+                        attend_tile::<true, $tile, $whole, false>(tile, slab, out)
+                    }
+                    (KvType::F32, 1 | 2, _) => attend_tile::<false, 2, $two, true>(tile, slab, out),
+                    (KvType::F32, 3 | 4, _) => {
+                        attend_tile::<false, 4, $four, true>(tile, slab, out)
+                    }
+                    (KvType::F32, _, _) => {
+                        attend_tile::<false, $tile, $whole, false>(tile, slab, out)
+                    }
                 }
             }
         }
 
         #[target_feature(enable = $features)]
-        fn attend_tile<const HALF: bool, const T: usize, const K: usize>(
+        fn attend_tile<const HALF: bool, const T: usize, const K: usize, const BRINGS: bool>(
             queries: HeadQueries<'_>,
             slab: &KvSlab<'_>,
             out: &mut [f32],
@@ -73,7 +84,7 @@ macro_rules! lane_attention {
                     *range = (low, end.clamp(low, start + SEGMENT));
                 }
                 let ranges = &ranges[..count];
-                scores_of::<HALF, T, K>(&turned, slab, (start, ranges), &mut scores);
+                scores_of::<HALF, T, K, BRINGS>(&turned, slab, (start, ranges), &mut scores);
                 let mut factors = [(0.0f32, 0.0f32); T];
                 for q in 0..count {
                     let (low, high) = ranges[q];
@@ -96,10 +107,10 @@ macro_rules! lane_attention {
                 let softmax = (&scores, &factors, &started);
                 let whole = slab.padded_dim / (16 * K) * (16 * K);
                 for d in (0..whole).step_by(16 * K) {
-                    values::<HALF, T, K>(slab, task, softmax, (d, out));
+                    values::<HALF, T, K, BRINGS>(slab, task, softmax, (d, out));
                 }
                 for d in (whole..slab.padded_dim).step_by(16) {
-                    values::<HALF, T, 1>(slab, task, softmax, (d, out));
+                    values::<HALF, T, 1, BRINGS>(slab, task, softmax, (d, out));
                 }
                 for q in 0..count {
                     started[q] |= ranges[q].0 < ranges[q].1;
@@ -126,7 +137,7 @@ macro_rules! lane_attention {
         /// Scores of every query against the tiles that any of them sees in this segment.
         #[target_feature(enable = $features)]
         #[inline]
-        fn scores_of<const HALF: bool, const T: usize, const K: usize>(
+        fn scores_of<const HALF: bool, const T: usize, const K: usize, const BRINGS: bool>(
             queries: &[[f32; T]],
             slab: &KvSlab<'_>,
             (start, ranges): (usize, &[(usize, usize)]),
@@ -137,26 +148,34 @@ macro_rules! lane_attention {
             let high = seen().map(|r| r.1).max().unwrap_or(low);
             let (mut tile, end) = (low / TILE, high.div_ceil(TILE));
             while tile + K <= end {
-                key_tiles::<HALF, T, K>(queries, slab, (tile, start), scores);
+                key_tiles::<HALF, T, K, BRINGS>(queries, slab, (tile, start), scores);
                 tile += K;
             }
             for tile in tile..end {
-                key_tiles::<HALF, T, 1>(queries, slab, (tile, start), scores);
+                key_tiles::<HALF, T, 1, BRINGS>(queries, slab, (tile, start), scores);
             }
         }
 
         /// Scores of every query against `K` tiles of keys.
         #[target_feature(enable = $features)]
         #[inline]
-        fn key_tiles<const HALF: bool, const T: usize, const K: usize>(
+        fn key_tiles<const HALF: bool, const T: usize, const K: usize, const BRINGS: bool>(
             queries: &[[f32; T]],
             slab: &KvSlab<'_>,
             (tile, start): (usize, usize),
             scores: &mut [[f32; SEGMENT]; T],
         ) {
             let keys: [&[u8]; K] = std::array::from_fn(|k| slab.keys_of(tile + k));
+            let values: [&[u8]; K] = std::array::from_fn(|k| slab.values_of(tile + k));
+            let row_bytes = TILE * if HALF { 2 } else { 4 };
             let mut sums = [[f_splat(0.0); T]; K];
             for (d, query) in queries.iter().enumerate() {
+                // The values of these positions are read next; they are as many bytes.
+                if BRINGS && d * row_bytes % 64 == 0 {
+                    for values in values {
+                        prefetch(values.as_ptr().wrapping_add(d * row_bytes));
+                    }
+                }
                 for (keys, sums) in keys.iter().zip(&mut sums) {
                     let key = kv_load::<HALF>(keys, d * TILE);
                     for (sum, &x) in sums.iter_mut().zip(query) {
@@ -209,13 +228,14 @@ macro_rules! lane_attention {
         /// Weighted values of this segment for dimensions `d..d + 16 K`, merged into `out`.
         #[target_feature(enable = $features)]
         #[inline]
-        fn values<const HALF: bool, const T: usize, const K: usize>(
+        fn values<const HALF: bool, const T: usize, const K: usize, const BRINGS: bool>(
             slab: &KvSlab<'_>,
             (start, ranges): (usize, &[(usize, usize)]),
             (weights, factors, started): (&[[f32; SEGMENT]; T], &[(f32, f32); T], &[bool; T]),
             (d, out): (usize, &mut [f32]),
         ) {
             let dim = slab.padded_dim;
+            let row_bytes = TILE * if HALF { 2 } else { 4 };
             // What all queries see is computed together; before and after, each alone.
             let low = ranges.iter().map(|r| r.0).max().unwrap_or(0);
             let high = ranges.iter().map(|r| r.1).min().unwrap_or(0).max(low);
@@ -236,8 +256,16 @@ macro_rules! lane_attention {
             let mut position = low;
             while position < high {
                 let values = slab.values_of(position / TILE);
+                // The keys of the next segment are read next; they are as many bytes.
+                let ahead = if BRINGS { slab.keys_at((position + SEGMENT) / TILE) } else { None };
                 let end = high.min((position / TILE + 1) * TILE);
                 for at in position - start..end - start {
+                    if let Some(keys) = ahead {
+                        let from = (at % TILE * dim + d) * row_bytes / TILE;
+                        for line in (0..K * row_bytes).step_by(64) {
+                            prefetch(keys.wrapping_add(from + line));
+                        }
+                    }
                     for (k, sums) in sums.iter_mut().enumerate() {
                         let v = kv_load::<HALF>(values, at % TILE * dim + d + 16 * k);
                         for (sum, weights) in sums.iter_mut().zip(weights) {
