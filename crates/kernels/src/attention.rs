@@ -1,11 +1,39 @@
 //! The words of attention: where keys and values lie, and what a query may see.
 
+use std::ops::Range;
+
 /// Positions whose softmax is computed together, aligned to absolute positions; segments are
 /// merged in ascending order. Part of the numerics version.
 pub const SEGMENT: usize = 128;
 
 /// Positions that lie side by side in one tile of the cache, keys in lanes.
 pub const TILE: usize = 16;
+
+/// Numbers that follow a query's values in a segment taken by itself: largest score, sum of
+/// exponentials, and padding to whole lanes.
+pub const STATE: usize = 16;
+
+/// What a query sees of one segment.
+pub(crate) fn range_in(segment: usize, (first, end): (usize, usize)) -> (usize, usize) {
+    let start = segment * SEGMENT;
+    let low = first.clamp(start, start + SEGMENT);
+    (low, end.clamp(low, start + SEGMENT))
+}
+
+/// What each of some queries sees of one segment.
+pub(crate) fn ranges_in<'a>(
+    segment: usize,
+    visible: &[(usize, usize)],
+    ranges: &'a mut [(usize, usize)],
+) -> &'a [(usize, usize)] {
+    for (range, &visible) in ranges.iter_mut().zip(visible) {
+        *range = range_in(segment, visible);
+    }
+    &ranges[..visible.len()]
+}
+
+/// What each of some queries may see, and the first of the segments at hand.
+pub(crate) type Seen<'a> = (&'a [(usize, usize)], usize);
 
 /// How keys and values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,10 +113,18 @@ pub struct HeadQueries<'a> {
 }
 
 impl HeadQueries<'_> {
+    /// Every segment that one of the queries sees something of.
+    #[must_use]
+    pub fn segments(&self) -> Range<usize> {
+        let first = self.visible.iter().map(|v| v.0).min().unwrap_or(0);
+        let end = self.visible.iter().map(|v| v.1).max().unwrap_or(0);
+        first / SEGMENT..end.div_ceil(SEGMENT)
+    }
+
     /// Checks what every path relies on.
-    pub(crate) fn check(&self, slab: &KvSlab<'_>, out: &[f32]) {
+    pub(crate) fn check(&self, slab: &KvSlab<'_>, outputs: usize) {
         assert_eq!(self.queries.len(), self.visible.len(), "a range for each query");
-        assert_eq!(out.len(), self.queries.len() * slab.padded_dim, "an output for each query");
+        assert_eq!(outputs, self.queries.len() * slab.padded_dim, "an output for each query");
         assert!(slab.padded_dim.is_multiple_of(TILE), "padded to whole lanes");
         assert!(self.visible.iter().all(|&(first, end)| first < end), "each sees a position");
         assert!(self.queries.iter().all(|q| q.len() <= slab.padded_dim), "head dimension fits");

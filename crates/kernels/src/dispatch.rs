@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use crate::activations::ActivationTile;
-use crate::attention::{HeadQueries, KvSlab};
+use crate::attention::{HeadQueries, KvSlab, Seen};
 use crate::format::with_layout;
 use crate::{LANES, PackedMatrix, scalar};
 #[cfg(target_arch = "x86_64")]
@@ -104,6 +104,8 @@ pub struct Kernels {
     pub(crate) silu_mul: fn(&mut [f32], &[f32]),
     pub(crate) gelu_mul: fn(&mut [f32], &[f32]),
     pub(crate) attend: fn(HeadQueries<'_>, &KvSlab<'_>, &mut [f32]),
+    pub(crate) attend_segments: fn(HeadQueries<'_>, &KvSlab<'_>, Range<usize>, &mut [f32]),
+    pub(crate) merge_segments: fn(Seen<'_>, &[f32], &mut [f32]),
     pub(crate) dot_rounds: fn(usize) -> u8,
     pub(crate) read_through: fn(&[u8]) -> u8,
 }
@@ -143,6 +145,12 @@ macro_rules! table {
             gelu_mul: |gate, up| unsafe { $ops::gelu_mul(gate, up) },
             // SAFETY: as above.
             attend: |queries, slab, out| unsafe { $ops::attend(queries, slab, out) },
+            attend_segments: |queries, slab, segments, out| {
+                // SAFETY: as above.
+                unsafe { $ops::attend_segments(queries, slab, segments, out) }
+            },
+            // SAFETY: as above.
+            merge_segments: |seen, parts, out| unsafe { $ops::merge_segments(seen, parts, out) },
             // SAFETY: as above.
             dot_rounds: |rounds| unsafe { $matmul::dot_rounds(rounds) },
             // SAFETY: as above.
@@ -174,6 +182,8 @@ impl Kernels {
                 silu_mul: scalar::silu_mul,
                 gelu_mul: scalar::gelu_mul,
                 attend: scalar::attend,
+                attend_segments: scalar::attend_segments,
+                merge_segments: scalar::merge_segments,
                 dot_rounds: scalar::dot_rounds,
                 read_through: scalar::read_through,
             },

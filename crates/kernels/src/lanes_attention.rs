@@ -6,7 +6,9 @@
 /// vectors of keys or values `beside` each other as give enough sums to keep the units busy.
 macro_rules! lane_attention {
     ($features:literal, tile $tile:literal, beside $two:literal, $four:literal, $whole:literal) => {
-        use crate::attention::{HeadQueries, KvSlab, KvType, SEGMENT, TILE};
+        use crate::attention::{
+            HeadQueries, KvSlab, KvType, SEGMENT, STATE, Seen, TILE, range_in, ranges_in,
+        };
 
         /// Softmax state of one query: largest score, sum of exponentials.
         #[derive(Clone, Copy)]
@@ -29,7 +31,7 @@ macro_rules! lane_attention {
         /// As `scalar::attend`.
         #[target_feature(enable = $features)]
         pub(crate) fn attend(queries: HeadQueries<'_>, slab: &KvSlab<'_>, out: &mut [f32]) {
-            queries.check(slab, out);
+            queries.check(slab, out.len());
             // Queries of one position bring keys and values in; those of many find them.
             let alone = queries.queries.len() <= $tile;
             for (tile, out) in out.chunks_mut($tile * slab.padded_dim).enumerate() {
@@ -66,63 +68,195 @@ macro_rules! lane_attention {
             out: &mut [f32],
         ) {
             let count = queries.queries.len();
+            let turned = turned::<T>(queries);
+            let mut state = [Running { max: 0.0, sum: 0.0 }; T];
+            let mut started = [false; T];
+            let dim = slab.padded_dim;
+            let mut scores = [[0.0f32; SEGMENT]; T];
+            let mut part = vec![0.0f32; count * dim];
+            for segment in queries.segments() {
+                let mut ranges = [(0, 0); T];
+                let ranges = ranges_in(segment, queries.visible, &mut ranges);
+                let task = (segment * SEGMENT, ranges);
+                let into = (part.as_mut_slice(), dim);
+                let parts =
+                    segment_of::<HALF, T, K, BRINGS>(&turned, slab, task, &mut scores, into);
+                for (q, _) in ranges.iter().enumerate().filter(|(_, r)| r.0 < r.1) {
+                    let (out, part) = (&mut out[q * dim..][..dim], &part[q * dim..][..dim]);
+                    if started[q] {
+                        merge(&mut state[q], parts[q], out, part);
+                    } else {
+                        (state[q], started[q]) = (parts[q], true);
+                        out.copy_from_slice(part);
+                    }
+                }
+            }
+            for (q, out) in out.chunks_exact_mut(dim).enumerate() {
+                divide(out, state[q].sum);
+            }
+        }
+
+        /// As `scalar::attend_segments`.
+        #[target_feature(enable = $features)]
+        pub(crate) fn attend_segments(
+            queries: HeadQueries<'_>,
+            slab: &KvSlab<'_>,
+            segments: std::ops::Range<usize>,
+            out: &mut [f32],
+        ) {
+            let (count, row_len) = (queries.queries.len(), slab.padded_dim + STATE);
+            for first in (0..count).step_by($tile) {
+                let end = count.min(first + $tile);
+                let tile = HeadQueries {
+                    queries: &queries.queries[first..end],
+                    visible: &queries.visible[first..end],
+                };
+                ask_for_keys(slab, segments.start);
+                for (segment, out) in segments.clone().zip(out.chunks_mut(count * row_len)) {
+                    let out = &mut out[first * row_len..end * row_len];
+                    match (slab.kind, end - first) {
+                        (KvType::F16, 1 | 2) => {
+                            one_segment::<true, 2, $two>(tile, slab, segment, out)
+                        }
+                        (KvType::F16, 3 | 4) => {
+                            one_segment::<true, 4, $four>(tile, slab, segment, out)
+                        }
+                        (KvType::F16, _) => {
+                            one_segment::<true, $tile, $whole>(tile, slab, segment, out)
+                        }
+                        (KvType::F32, 1 | 2) => {
+                            one_segment::<false, 2, $two>(tile, slab, segment, out)
+                        }
+                        (KvType::F32, 3 | 4) => {
+                            one_segment::<false, 4, $four>(tile, slab, segment, out)
+                        }
+                        (KvType::F32, _) => {
+                            one_segment::<false, $tile, $whole>(tile, slab, segment, out)
+                        }
+                    }
+                }
+            }
+        }
+
+        /// Asks for the keys of one segment, which no segment before it has asked for.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn ask_for_keys(slab: &KvSlab<'_>, segment: usize) {
+            let tiles = segment * SEGMENT / TILE..(segment + 1) * SEGMENT / TILE;
+            for keys in tiles.filter_map(|tile| slab.keys_at(tile)) {
+                let bytes = slab.padded_dim * TILE * slab.kind.bytes();
+                (0..bytes).step_by(64).for_each(|line| prefetch(keys.wrapping_add(line)));
+            }
+        }
+
+        /// One segment by itself: each query's values, then its softmax state.
+        #[target_feature(enable = $features)]
+        fn one_segment<const HALF: bool, const T: usize, const K: usize>(
+            queries: HeadQueries<'_>,
+            slab: &KvSlab<'_>,
+            segment: usize,
+            out: &mut [f32],
+        ) {
+            let turned = turned::<T>(queries);
+            let row_len = slab.padded_dim + STATE;
+            let mut scores = [[0.0f32; SEGMENT]; T];
+            let mut ranges = [(0, 0); T];
+            let ranges = ranges_in(segment, queries.visible, &mut ranges);
+            let task = (segment * SEGMENT, ranges);
+            let into = (&mut *out, row_len);
+            let parts = segment_of::<HALF, T, K, true>(&turned, slab, task, &mut scores, into);
+            for (out, part) in out.chunks_exact_mut(row_len).zip(parts) {
+                out[slab.padded_dim..][..2].copy_from_slice(&[part.max, part.sum]);
+            }
+        }
+
+        /// As `scalar::merge_segments`.
+        #[target_feature(enable = $features)]
+        pub(crate) fn merge_segments((visible, first): Seen<'_>, parts: &[f32], out: &mut [f32]) {
+            let dim = out.len() / visible.len();
+            let row_len = dim + STATE;
+            for (q, (&seen, out)) in visible.iter().zip(out.chunks_exact_mut(dim)).enumerate() {
+                let mut state = None;
+                for (index, parts) in parts.chunks_exact(visible.len() * row_len).enumerate() {
+                    let (low, high) = range_in(first + index, seen);
+                    if low == high {
+                        continue;
+                    }
+                    let (part, numbers) = parts[q * row_len..][..row_len].split_at(dim);
+                    let running = Running { max: numbers[0], sum: numbers[1] };
+                    match &mut state {
+                        Some(state) => merge(state, running, out, part),
+                        None => {
+                            state = Some(running);
+                            out.copy_from_slice(part);
+                        }
+                    }
+                }
+                divide(out, state.map_or(1.0, |state| state.sum));
+            }
+        }
+
+        /// Adds a segment's softmax to that of the segments before it.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn merge(state: &mut Running, part: Running, out: &mut [f32], from: &[f32]) {
+            let max = crate::math::max(state.max, part.max);
+            let (keep, add) = (one_exp(state.max - max), one_exp(part.max - max));
+            state.sum = crate::scalar::fma(state.sum, keep, part.sum * add);
+            state.max = max;
+            let (keep, add) = (f_splat(keep), f_splat(add));
+            for (out, from) in out.as_chunks_mut::<16>().0.iter_mut().zip(from.as_chunks().0) {
+                let merged = f_fma(f_load(out), keep, f_mul(f_load(from), add));
+                f_store(merged, out);
+            }
+        }
+
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn divide(out: &mut [f32], sum: f32) {
+            for lanes in out.as_chunks_mut::<16>().0 {
+                let quotient = f_div(f_load(lanes), f_splat(sum));
+                f_store(quotient, lanes);
+            }
+        }
+
+        /// Queries with their numbers side by side: `(head_dim, T)`.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn turned<const T: usize>(queries: HeadQueries<'_>) -> Vec<[f32; T]> {
             let mut turned = vec![[0.0f32; T]; queries.queries[0].len()];
             for (q, query) in queries.queries.iter().enumerate() {
                 turned.iter_mut().zip(*query).for_each(|(lane, &x)| lane[q] = x);
             }
-            let mut state = [Running { max: 0.0, sum: 0.0 }; T];
-            let mut started = [false; T];
-            let first = queries.visible.iter().map(|v| v.0).min().unwrap_or(0);
-            let end = queries.visible.iter().map(|v| v.1).max().unwrap_or(0);
-            // Scores, then weights, of each query; what a segment does not reach is never read.
-            let mut scores = [[0.0f32; SEGMENT]; T];
-            for segment in first / SEGMENT..end.div_ceil(SEGMENT) {
-                let start = segment * SEGMENT;
-                let mut ranges = [(0, 0); T];
-                for (range, &(first, end)) in ranges.iter_mut().zip(queries.visible) {
-                    let low = first.clamp(start, start + SEGMENT);
-                    *range = (low, end.clamp(low, start + SEGMENT));
-                }
-                let ranges = &ranges[..count];
-                scores_of::<HALF, T, K, BRINGS>(&turned, slab, (start, ranges), &mut scores);
-                let mut factors = [(0.0f32, 0.0f32); T];
-                for q in 0..count {
-                    let (low, high) = ranges[q];
-                    if low == high {
-                        continue;
-                    }
-                    let part = exponentials(&mut scores[q], low - start, high - start);
-                    if started[q] {
-                        let max = crate::math::max(state[q].max, part.max);
-                        let keep = one_exp(state[q].max - max);
-                        let add = one_exp(part.max - max);
-                        state[q].sum = crate::scalar::fma(state[q].sum, keep, part.sum * add);
-                        state[q].max = max;
-                        factors[q] = (keep, add);
-                    } else {
-                        state[q] = part;
-                    }
-                }
-                let task = (start, ranges);
-                let softmax = (&scores, &factors, &started);
-                let whole = slab.padded_dim / (16 * K) * (16 * K);
-                for d in (0..whole).step_by(16 * K) {
-                    values::<HALF, T, K, BRINGS>(slab, task, softmax, (d, out));
-                }
-                for d in (whole..slab.padded_dim).step_by(16) {
-                    values::<HALF, T, 1, BRINGS>(slab, task, softmax, (d, out));
-                }
-                for q in 0..count {
-                    started[q] |= ranges[q].0 < ranges[q].1;
-                }
+            turned
+        }
+
+        /// Softmax states of one segment, and its weighted values in `out`, whose rows are
+        /// `row_len` apart; nothing of a query that sees none of it.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn segment_of<const HALF: bool, const T: usize, const K: usize, const BRINGS: bool>(
+            turned: &[[f32; T]],
+            slab: &KvSlab<'_>,
+            (start, ranges): (usize, &[(usize, usize)]),
+            scores: &mut [[f32; SEGMENT]; T],
+            (out, row_len): (&mut [f32], usize),
+        ) -> [Running; T] {
+            scores_of::<HALF, T, K, BRINGS>(turned, slab, (start, ranges), scores);
+            let mut parts = [Running { max: 0.0, sum: 0.0 }; T];
+            for (q, &(low, high)) in ranges.iter().enumerate().filter(|(_, r)| r.0 < r.1) {
+                parts[q] = exponentials(&mut scores[q], low - start, high - start);
             }
-            for (q, out) in out.chunks_exact_mut(slab.padded_dim).enumerate() {
-                let sum = f_splat(state[q].sum);
-                for lanes in out.as_chunks_mut::<16>().0 {
-                    let quotient = f_div(f_load(lanes), sum);
-                    f_store(quotient, lanes);
-                }
+            let whole = slab.padded_dim / (16 * K) * (16 * K);
+            for d in (0..whole).step_by(16 * K) {
+                let into = (d, row_len, &mut *out);
+                values::<HALF, T, K, BRINGS>(slab, (start, ranges), scores, into);
             }
+            for d in (whole..slab.padded_dim).step_by(16) {
+                let into = (d, row_len, &mut *out);
+                values::<HALF, T, 1, BRINGS>(slab, (start, ranges), scores, into);
+            }
+            parts
         }
 
         /// `math::exp` of one number, with this path's instructions.
@@ -225,14 +359,14 @@ macro_rules! lane_attention {
             Running { max, sum: crate::scalar::tree_sum(&lanes) }
         }
 
-        /// Weighted values of this segment for dimensions `d..d + 16 K`, merged into `out`.
+        /// Weighted values of this segment for dimensions `d..d + 16 K`.
         #[target_feature(enable = $features)]
         #[inline]
         fn values<const HALF: bool, const T: usize, const K: usize, const BRINGS: bool>(
             slab: &KvSlab<'_>,
             (start, ranges): (usize, &[(usize, usize)]),
-            (weights, factors, started): (&[[f32; SEGMENT]; T], &[(f32, f32); T], &[bool; T]),
-            (d, out): (usize, &mut [f32]),
+            weights: &[[f32; SEGMENT]; T],
+            (d, row_len, out): (usize, usize, &mut [f32]),
         ) {
             let dim = slab.padded_dim;
             let row_bytes = TILE * if HALF { 2 } else { 4 };
@@ -281,17 +415,8 @@ macro_rules! lane_attention {
             }
             for (q, _) in ranges.iter().enumerate().filter(|(_, r)| r.0 < r.1) {
                 for (k, sums) in sums.iter().enumerate() {
-                    let at = q * dim + d + 16 * k;
-                    let lanes: &mut [f32; 16] =
-                        out[at..].first_chunk_mut().expect("sixteen dimensions");
-                    let merged = if started[q] {
-                        let (keep, add) = factors[q];
-                        let added = f_mul(sums[q], f_splat(add));
-                        f_fma(f_load(lanes), f_splat(keep), added)
-                    } else {
-                        sums[q]
-                    };
-                    f_store(merged, lanes);
+                    let at = q * row_len + d + 16 * k;
+                    f_store(sums[q], out[at..].first_chunk_mut().expect("sixteen dimensions"));
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::activations::{ActivationBlock, ActivationTile, Fault, TILE_ROWS};
-use crate::attention::{HeadQueries, KvSlab};
+use crate::attention::{HeadQueries, KvSlab, SEGMENT, STATE};
 use crate::parallel::{Cut, Tile, Tiled};
 use crate::{BLOCK, Kernels, LANES, NonFinite, PackedMatrix, Pool, QuantisedRows};
 
@@ -422,6 +422,45 @@ impl Kernels {
     /// If a query sees no position or the shapes do not fit.
     pub fn attend(&self, queries: HeadQueries<'_>, slab: &KvSlab<'_>, out: &mut [f32]) {
         (self.attend)(queries, slab, out);
+    }
+
+    /// Some segments of an attention, each by itself, so that they may be shared out: `out` is
+    /// `(segments, queries, padded_dim + STATE)`, what a query does not see left as it was.
+    ///
+    /// # Panics
+    /// As `attend`.
+    pub fn attend_segments(
+        &self,
+        queries: HeadQueries<'_>,
+        slab: &KvSlab<'_>,
+        segments: Range<usize>,
+        out: &mut [f32],
+    ) {
+        let count = queries.queries.len();
+        queries.check(slab, count * slab.padded_dim);
+        let part = count * (slab.padded_dim + STATE);
+        assert_eq!(out.len(), segments.len() * part, "an output for each segment and query");
+        (self.attend_segments)(queries, slab, segments, out);
+    }
+
+    /// The attention whose segments from `first` on are `parts`, as `attend_segments` gives
+    /// them: the bits of `attend`. `out` is `(queries, padded_dim)`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit, or a query sees none of the segments.
+    pub fn merge_segments(
+        &self,
+        visible: &[(usize, usize)],
+        first: usize,
+        parts: &[f32],
+        out: &mut [f32],
+    ) {
+        let part = out.len() + visible.len() * STATE;
+        assert!(!visible.is_empty() && parts.len().is_multiple_of(part), "whole segments");
+        let end = first + parts.len() / part;
+        let seen = |v: &(usize, usize)| v.0 < v.1 && v.0 / SEGMENT < end && v.1 > first * SEGMENT;
+        assert!(visible.iter().all(seen), "each sees a position");
+        (self.merge_segments)((visible, first), parts, out);
     }
 }
 

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use crate::activations::{AMAX_MIN, ActivationBlock, ActivationTile};
-use crate::attention::{HeadQueries, KvSlab, KvType, SEGMENT, TILE};
+use crate::attention::{HeadQueries, KvSlab, KvType, STATE, Seen, TILE, range_in};
 use crate::dispatch::Sink;
 use crate::format::Layout;
 use crate::{Format, LANES, PackedMatrix, RawBlock, math};
@@ -189,48 +189,106 @@ fn kv_number(kind: KvType, bytes: &[u8], at: usize) -> f32 {
 
 /// Attention of queries over what each may see, segment by segment.
 pub(crate) fn attend(queries: HeadQueries<'_>, slab: &KvSlab<'_>, out: &mut [f32]) {
-    queries.check(slab, out);
+    queries.check(slab, out.len());
     let ranges = queries.queries.iter().zip(queries.visible);
     for ((query, &visible), out) in ranges.zip(out.chunks_exact_mut(slab.padded_dim)) {
         attend_one(query, visible, slab, out);
     }
 }
 
-fn attend_one(query: &[f32], (first, end): (usize, usize), slab: &KvSlab<'_>, out: &mut [f32]) {
-    let (mut max, mut sum) = (0.0, 0.0);
-    for segment in first / SEGMENT..end.div_ceil(SEGMENT) {
-        let low = first.max(segment * SEGMENT);
-        let high = end.min((segment + 1) * SEGMENT);
-        let score = |position: usize| {
-            let keys = slab.keys_of(position / TILE);
-            let lane = position % TILE;
-            let key = |d: usize| kv_number(slab.kind, keys, d * TILE + lane);
-            (0..query.len()).fold(0.0, |sum, d| fma(key(d), query[d], sum))
-        };
-        let scores: Vec<f32> = (low..high).map(score).collect();
-        let part_max = scores.iter().fold(f32::NEG_INFINITY, |m, &s| math::max(m, s));
-        let weights: Vec<f32> = scores.iter().map(|s| math::exp(s - part_max)).collect();
-        let mut lanes = [0.0f32; LANES];
-        for (position, weight) in (low..high).zip(&weights) {
-            lanes[position % LANES] += weight;
-        }
-        let part_sum = tree_sum(&lanes);
-        let value = |d: usize| {
-            (low..high).zip(&weights).fold(0.0, |sum, (position, &weight)| {
-                let values = slab.values_of(position / TILE);
-                let at = position % TILE * slab.padded_dim + d;
-                fma(kv_number(slab.kind, values, at), weight, sum)
-            })
-        };
-        if segment == first / SEGMENT {
-            (max, sum) = (part_max, part_sum);
-            out.iter_mut().enumerate().for_each(|(d, out)| *out = value(d));
-            continue;
-        }
-        let new_max = math::max(max, part_max);
-        let (keep, add) = (math::exp(max - new_max), math::exp(part_max - new_max));
-        (max, sum) = (new_max, fma(sum, keep, part_sum * add));
-        out.iter_mut().enumerate().for_each(|(d, out)| *out = fma(*out, keep, value(d) * add));
+fn attend_one(query: &[f32], visible: (usize, usize), slab: &KvSlab<'_>, out: &mut [f32]) {
+    let mut state = None;
+    let queries = HeadQueries { queries: &[query], visible: &[visible] };
+    for segment in queries.segments() {
+        let mut values = vec![0.0; out.len()];
+        let part = attend_segment(query, range_in(segment, visible), slab, &mut values);
+        state = Some(merge(state, part, out, &values));
     }
+    let (_, sum) = state.expect("invariant: a query sees a position");
     out.iter_mut().for_each(|out| *out /= sum);
+}
+
+/// One segment by itself: its largest score and the sum of its exponentials; values in `out`.
+fn attend_segment(
+    query: &[f32],
+    (low, high): (usize, usize),
+    slab: &KvSlab<'_>,
+    out: &mut [f32],
+) -> (f32, f32) {
+    let score = |position: usize| {
+        let keys = slab.keys_of(position / TILE);
+        let lane = position % TILE;
+        let key = |d: usize| kv_number(slab.kind, keys, d * TILE + lane);
+        (0..query.len()).fold(0.0, |sum, d| fma(key(d), query[d], sum))
+    };
+    let scores: Vec<f32> = (low..high).map(score).collect();
+    let max = scores.iter().fold(f32::NEG_INFINITY, |m, &s| math::max(m, s));
+    let weights: Vec<f32> = scores.iter().map(|s| math::exp(s - max)).collect();
+    let mut lanes = [0.0f32; LANES];
+    for (position, weight) in (low..high).zip(&weights) {
+        lanes[position % LANES] += weight;
+    }
+    for (d, out) in out.iter_mut().enumerate() {
+        *out = (low..high).zip(&weights).fold(0.0, |sum, (position, &weight)| {
+            let values = slab.values_of(position / TILE);
+            let at = position % TILE * slab.padded_dim + d;
+            fma(kv_number(slab.kind, values, at), weight, sum)
+        });
+    }
+    (max, tree_sum(&lanes))
+}
+
+/// Adds a segment's softmax to that of the segments before it.
+fn merge(
+    before: Option<(f32, f32)>,
+    (part_max, part_sum): (f32, f32),
+    out: &mut [f32],
+    part: &[f32],
+) -> (f32, f32) {
+    let Some((max, sum)) = before else {
+        out.copy_from_slice(part);
+        return (part_max, part_sum);
+    };
+    let new_max = math::max(max, part_max);
+    let (keep, add) = (math::exp(max - new_max), math::exp(part_max - new_max));
+    out.iter_mut().zip(part).for_each(|(out, part)| *out = fma(*out, keep, part * add));
+    (new_max, fma(sum, keep, part_sum * add))
+}
+
+/// Some segments, each by itself; see `Kernels::attend_segments`.
+pub(crate) fn attend_segments(
+    queries: HeadQueries<'_>,
+    slab: &KvSlab<'_>,
+    segments: Range<usize>,
+    out: &mut [f32],
+) {
+    let row_len = slab.padded_dim + STATE;
+    for (segment, out) in segments.zip(out.chunks_exact_mut(queries.queries.len() * row_len)) {
+        let ranges = queries.queries.iter().zip(queries.visible);
+        for ((query, &visible), out) in ranges.zip(out.chunks_exact_mut(row_len)) {
+            let range = range_in(segment, visible);
+            if range.0 < range.1 {
+                let (values, state) = out.split_at_mut(slab.padded_dim);
+                (state[0], state[1]) = attend_segment(query, range, slab, values);
+            }
+        }
+    }
+}
+
+/// Merges segments that were taken one by one; see `Kernels::merge_segments`.
+pub(crate) fn merge_segments((visible, first): Seen<'_>, parts: &[f32], out: &mut [f32]) {
+    let dim = out.len() / visible.len();
+    let row_len = dim + STATE;
+    for (q, (&seen, out)) in visible.iter().zip(out.chunks_exact_mut(dim)).enumerate() {
+        let mut state = None;
+        for (index, parts) in parts.chunks_exact(visible.len() * row_len).enumerate() {
+            let (low, high) = range_in(first + index, seen);
+            if low < high {
+                let (part, numbers) = parts[q * row_len..][..row_len].split_at(dim);
+                state = Some(merge(state, (numbers[0], numbers[1]), out, part));
+            }
+        }
+        let (_, sum) = state.expect("invariant: a query sees a position");
+        out.iter_mut().for_each(|out| *out /= sum);
+    }
 }

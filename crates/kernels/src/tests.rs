@@ -306,6 +306,25 @@ impl Cache {
     }
 }
 
+/// The attention computed segment by segment, then merged.
+fn in_parts(
+    kernels: &Kernels,
+    queries: &[&[f32]],
+    visible: &[(usize, usize)],
+    slab: &KvSlab<'_>,
+) -> Vec<u32> {
+    let queries = HeadQueries { queries, visible };
+    let segments = queries.segments();
+    let part = visible.len() * (slab.padded_dim + crate::STATE);
+    let mut parts = vec![f32::NAN; segments.len() * part];
+    for (segment, out) in segments.clone().zip(parts.chunks_exact_mut(part)) {
+        kernels.attend_segments(queries, slab, segment..segment + 1, out);
+    }
+    let mut out = vec![0.0; visible.len() * slab.padded_dim];
+    kernels.merge_segments(visible, segments.start, &parts, &mut out);
+    bits(&out)
+}
+
 #[test]
 fn attention_is_the_same_on_every_path_and_in_every_tiling() {
     let scalar = Kernels::with_isa(Isa::Scalar).unwrap();
@@ -333,6 +352,7 @@ fn attention_is_the_same_on_every_path_and_in_every_tiling() {
             let want = attend(&scalar, 0, count);
             for path in paths() {
                 assert_eq!(attend(&path, 0, count), want, "{kind:?} {dim} {path:?}");
+                assert_eq!(in_parts(&path, &queries, &visible, &slab), want, "{dim} {path:?}");
                 for q in 0..count {
                     let at = q * slab.padded_dim;
                     let alone = attend(&path, q, q + 1);

@@ -1,7 +1,10 @@
 //! One forward pass over spans of sequences, straight down the paper.
 
+use std::ops::Range;
+
 use causeway_kernels::{
-    BLOCK, Cut, Gating, HeadQueries, NonFinite, NormStep, PutRow, QuantisedRows, TILE,
+    BLOCK, Cut, Gating, HeadQueries, NonFinite, NormStep, PutRow, QuantisedRows, SEGMENT, STATE,
+    TILE,
 };
 use causeway_kv_cache::Cache;
 use causeway_request::{RequestId, TokenId};
@@ -11,6 +14,10 @@ use crate::{Activation, Model, ModelError, Workspace, rope};
 
 /// Query positions of one head group that one work item computes.
 const POSITIONS_PER_ITEM: usize = 8;
+/// Segments of one KV head that one work item computes where they are shared out.
+const SEGMENTS_PER_ITEM: usize = 4;
+/// Work items of attention per thread from which segments need not be shared out.
+const ITEMS_PER_THREAD: usize = 8;
 /// Rows that one work item of an element-wise step takes.
 const ROWS_PER_ITEM: usize = 8;
 
@@ -235,9 +242,13 @@ impl Model {
         }
         let cut = Cut { rows: &bounds, width };
         let query = &work.query;
+        let place = |item: usize| ((index, item % heads), runs[item / heads]);
+        let parts_len = self.attend_parts((index, &runs), (query, cache), &mut work.parts);
+        let parts = &work.parts;
         let attend = |item: usize, put: &mut PutRow<'_>| {
-            let (run, head) = (runs[item / heads], item % heads);
-            self.attend_run((index, head), run, (query, cache), put);
+            let (layer, run) = place(item);
+            let parts = &parts[item * parts_len..(item + 1) * parts_len];
+            self.attend_run(layer, run, (query, cache, parts), put);
         };
         let is_quantised = self.layers[index].output.weight.format().is_quantised();
         if is_quantised && width.is_multiple_of(BLOCK) {
@@ -255,20 +266,77 @@ impl Model {
         Ok(())
     }
 
-    /// One run of positions for one KV head of a layer; puts the outputs of its query heads.
-    fn attend_run(
+    /// Where a layer has few heads and runs for the threads, and much to read, its segments are
+    /// shared out first: `parts` is `(runs, KV heads, segments, query heads, padded + STATE)`.
+    /// Says how long one KV head's part of it is: 0 where nothing was shared out.
+    fn attend_parts(
+        &self,
+        (index, runs): (usize, &[QueryRun]),
+        (query, cache): (&[f32], &Cache),
+        parts: &mut Vec<f32>,
+    ) -> usize {
+        let heads = self.config.shape.n_kv_heads;
+        let segments = runs.iter().map(|run| self.segments(index, *run).len()).max().unwrap_or(0);
+        let is_one_each = runs.iter().all(|run| run.count == 1);
+        let enough = ITEMS_PER_THREAD * self.pool.threads();
+        if !is_one_each || segments <= SEGMENTS_PER_ITEM || runs.len() * heads >= enough {
+            parts.clear();
+            return 0;
+        }
+        let (group, padded) = self.group_and_padded();
+        let segment_len = group * (padded + STATE);
+        let per_head = segments.div_ceil(SEGMENTS_PER_ITEM);
+        let item_len = SEGMENTS_PER_ITEM * segment_len;
+        parts.resize(runs.len() * heads * per_head * item_len, 0.0);
+        self.pool.chunks(parts, item_len, &|item, out| {
+            let (place, part) = (item / per_head, item % per_head);
+            let (run, head) = (runs[place / heads], place % heads);
+            let all = self.segments(index, run);
+            let first = all.start + part * SEGMENTS_PER_ITEM;
+            let mine = first..all.end.min(first + SEGMENTS_PER_ITEM);
+            if mine.is_empty() {
+                return;
+            }
+            let out = &mut out[..mine.len() * segment_len];
+            let (queries, visible) = self.queries((index, head), run, query);
+            let queries: Vec<&[f32]> = queries.chunks_exact(self.config.shape.head_dim).collect();
+            let queries = HeadQueries { queries: &queries, visible: &visible };
+            let (store, table) = cache.view(run.request, index);
+            self.kernels.attend_segments(queries, &store.slab(table, head), mine, out);
+        });
+        per_head * item_len
+    }
+
+    /// Query heads of one KV head, and the head dimension in whole lanes.
+    fn group_and_padded(&self) -> (usize, usize) {
+        let shape = &self.config.shape;
+        (shape.n_heads / shape.n_kv_heads, shape.head_dim.next_multiple_of(TILE))
+    }
+
+    /// First position that a query at `position` sees.
+    fn first_seen(&self, index: usize, position: usize) -> usize {
+        let window = self.config.layers[index].window;
+        window.map_or(0, |window| (position + 1).saturating_sub(window))
+    }
+
+    /// Segments of attention that a run sees.
+    fn segments(&self, index: usize, run: QueryRun) -> Range<usize> {
+        let first = self.first_seen(index, run.position);
+        first / SEGMENT..(run.position + run.count).div_ceil(SEGMENT)
+    }
+
+    /// Queries of one run for one KV head, `(positions, query heads, head_dim)`, with their
+    /// biases, normed, turned and scaled; and what each sees.
+    fn queries(
         &self,
         (index, head): (usize, usize),
         run: QueryRun,
-        (query, cache): (&[f32], &Cache),
-        put: &mut PutRow<'_>,
-    ) {
+        query: &[f32],
+    ) -> (Vec<f32>, Vec<(usize, usize)>) {
         let (layer, shape) = (&self.layers[index], &self.config.shape);
         let (head_dim, group) = (shape.head_dim, shape.n_heads / shape.n_kv_heads);
         let (q_dim, width) = (shape.n_heads * head_dim, group * head_dim);
-        let padded = head_dim.next_multiple_of(TILE);
-        let kind = self.config.layers[index];
-        let turns = &self.ropes[kind.rope];
+        let turns = &self.ropes[self.config.layers[index].rope];
         let first = head * width;
         let bias = layer.query.bias.get(first..first + width).unwrap_or_default();
         let mut queries = Vec::with_capacity(run.count * width);
@@ -281,23 +349,46 @@ impl Model {
             if !layer.query_norm.is_empty() {
                 self.kernels.rms_norm(heads, &layer.query_norm, self.eps());
             }
-            let angles = turns.angles(run.position + i);
+            let position = run.position + i;
+            let angles = turns.angles(position);
             heads.chunks_exact_mut(head_dim).for_each(|q| rope::rotate(q, angles));
             heads.iter_mut().for_each(|q| *q *= self.config.attention_scale);
-            let end = run.position + i + 1;
-            let first = kind.window.map_or(0, |window| end.saturating_sub(window));
-            visible.extend((0..group).map(|_| (first, end)));
+            let sees = (self.first_seen(index, position), position + 1);
+            visible.extend((0..group).map(|_| sees));
         }
-        let (store, table) = cache.view(run.request, index);
-        let queries: Vec<&[f32]> = queries.chunks_exact(head_dim).collect();
-        let queries = HeadQueries { queries: &queries, visible: &visible };
+        (queries, visible)
+    }
+
+    /// One run of positions for one KV head of a layer, from its `parts` where there are any;
+    /// puts the outputs of its query heads.
+    fn attend_run(
+        &self,
+        (index, head): (usize, usize),
+        run: QueryRun,
+        (query, cache, parts): (&[f32], &Cache, &[f32]),
+        put: &mut PutRow<'_>,
+    ) {
+        let head_dim = self.config.shape.head_dim;
+        let (group, padded) = self.group_and_padded();
         let mut out = vec![0.0; run.count * group * padded];
-        self.kernels.attend(queries, &store.slab(table, head), &mut out);
+        if parts.is_empty() {
+            let (queries, visible) = self.queries((index, head), run, query);
+            let queries: Vec<&[f32]> = queries.chunks_exact(head_dim).collect();
+            let queries = HeadQueries { queries: &queries, visible: &visible };
+            let (store, table) = cache.view(run.request, index);
+            self.kernels.attend(queries, &store.slab(table, head), &mut out);
+        } else {
+            let sees = (self.first_seen(index, run.position), run.position + 1);
+            let visible = vec![sees; group];
+            let segments = self.segments(index, run);
+            let parts = &parts[..segments.len() * group * (padded + STATE)];
+            self.kernels.merge_segments(&visible, segments.start, parts, &mut out);
+        }
         for (i, out) in out.chunks_exact_mut(group * padded).enumerate() {
             for member in (1..group).filter(|_| padded > head_dim) {
                 out.copy_within(member * padded..member * padded + head_dim, member * head_dim);
             }
-            put(run.row + i, &out[..width]);
+            put(run.row + i, &out[..group * head_dim]);
         }
     }
 

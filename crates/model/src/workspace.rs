@@ -11,6 +11,7 @@ pub struct Workspace {
     pub(crate) key: Vec<f32>,      // (rows, n_kv_heads * head_dim)
     pub(crate) value: Vec<f32>,    // (rows, n_kv_heads * head_dim)
     pub(crate) attended: Vec<f32>, // (rows, n_heads * head_dim), where float weights meet it
+    pub(crate) parts: Vec<f32>,    // attention's segments, where they are shared out
     pub(crate) gate: Vec<f32>,     // (rows, ffn_dim), where it is not quantised at once
     pub(crate) up: Vec<f32>,       // (rows, ffn_dim), likewise
     pub(crate) added: Vec<f32>,    // (rows, hidden_dim): what a part adds to the stream
