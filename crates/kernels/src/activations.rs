@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::BLOCK;
+use crate::{BLOCK, PackError};
 
 /// An activation was infinite or not a number, so no dot product with it has a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -90,6 +90,17 @@ impl QuantisedRows {
     #[must_use]
     pub fn columns(&self) -> usize {
         self.blocks * BLOCK
+    }
+
+    /// Takes the memory for `rows` rows of `columns` values.
+    ///
+    /// # Errors
+    /// `PackError::OutOfMemory`.
+    pub fn reserve(&mut self, rows: usize, columns: usize) -> Result<(), PackError> {
+        let blocks = rows.saturating_mul(columns.div_ceil(BLOCK));
+        let more = blocks.saturating_sub(self.tiles.len());
+        let bytes = blocks.saturating_mul(size_of::<ActivationBlock>());
+        self.tiles.try_reserve(more).map_err(|_| PackError::OutOfMemory { bytes })
     }
 
     /// Makes room for `rows` rows of `columns` values.

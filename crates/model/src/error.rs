@@ -41,7 +41,7 @@ pub enum ModelError {
     UnusedTensor { name: String, architecture: String },
     #[error("tensor `{name}` cannot be re-laid")]
     Pack { name: String, source: PackError },
-    #[error("the weights cannot be re-laid")]
+    #[error("the model cannot be computed")]
     Memory { source: PackError },
     #[error("the model's values cannot be read")]
     Weights(#[from] WeightsError),

@@ -3,6 +3,7 @@
 //! It knows no scheduler, no policy, no text and no clock.
 //! file → `Config` → re-laid weights → `forward` over spans of sequences → rows of logits.
 
+mod attention;
 mod config;
 mod error;
 mod forward;

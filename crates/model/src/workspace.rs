@@ -1,6 +1,8 @@
 //! Buffers of one forward pass, kept between passes so that a step allocates little.
 
-use causeway_kernels::QuantisedRows;
+use causeway_kernels::{PackError, QuantisedRows};
+
+use crate::{Config, ModelError};
 
 /// Scratch space; any pass may use any workspace, nothing is carried over.
 #[derive(Debug, Default)]
@@ -18,4 +20,40 @@ pub struct Workspace {
     pub(crate) logits: Vec<f32>,   // (rows that want them, vocab_size)
     pub(crate) quantised: QuantisedRows,
     pub(crate) inner: QuantisedRows, // (rows, ffn_dim): what the down projection meets
+}
+
+impl Workspace {
+    /// Takes the memory for a pass of `rows` rows of which `wanted` want logits, so that a pass
+    /// too large for the machine is refused before it begins.
+    pub(crate) fn reserve(
+        &mut self,
+        config: &Config,
+        rows: usize,
+        wanted: usize,
+    ) -> Result<(), ModelError> {
+        let shape = &config.shape;
+        let (q_dim, kv_dim) = (shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim);
+        let buffers = [
+            (&mut self.x, rows, shape.hidden_dim),
+            (&mut self.added, rows, shape.hidden_dim),
+            (&mut self.query, rows, q_dim),
+            (&mut self.key, rows, kv_dim),
+            (&mut self.value, rows, kv_dim),
+            (&mut self.normed, wanted, shape.hidden_dim),
+            (&mut self.logits, wanted, shape.vocab_size),
+        ];
+        for (buffer, rows, row_len) in buffers {
+            let len = rows.saturating_mul(row_len);
+            if buffer.try_reserve(len.saturating_sub(buffer.len())).is_err() {
+                let bytes = len.saturating_mul(size_of::<f32>());
+                return Err(ModelError::Memory { source: PackError::OutOfMemory { bytes } });
+            }
+        }
+        for (codes, row_len) in
+            [(&mut self.quantised, q_dim.max(shape.hidden_dim)), (&mut self.inner, shape.ffn_dim)]
+        {
+            codes.reserve(rows, row_len).map_err(|source| ModelError::Memory { source })?;
+        }
+        Ok(())
+    }
 }
