@@ -116,8 +116,16 @@ macro_rules! lane_matmul {
         /// Integer part of one block for one row of activations: all codes against all codes.
         #[target_feature(enable = $features)]
         #[inline]
-        fn whole_dot<L: Layout>(codes: &[I; 8], x: &ActivationBlock) -> I {
+        fn whole_dot<L: Layout, const T: usize>(codes: &[I; 8], x: &ActivationBlock) -> I {
             let mut even = i_splat(-L::OFFSET * (x.sums[0] + x.sums[1]));
+            // The chains of four and eight rows keep the units busy; of fewer, each needs two,
+            // and of sixteen two are 3 % faster. Integers: the sum is the same.
+            if T == 4 || T == 8 {
+                for (codes, x) in codes.iter().zip(&x.codes) {
+                    even = dot_any::<L>(even, *codes, word(*x));
+                }
+                return even;
+            }
             let mut odd = i_splat(0);
             for k in 0..4 {
                 even = dot_any::<L>(even, codes[2 * k], word(x.codes[2 * k]));
@@ -176,7 +184,7 @@ macro_rules! lane_matmul {
                 let dot = if L::SUBS == 2 {
                     sub_dot::<L>(&codes, &scales, x)
                 } else {
-                    whole_dot::<L>(&codes, x)
+                    whole_dot::<L, T>(&codes, x)
                 };
                 *sum = f_fma(f_mul(scale, d), f_from_i(dot), *sum);
                 if L::MINIMUM && L::SUBS == 2 {
