@@ -145,6 +145,7 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("hyper", "HTTP/1.1 on a connection, with its framing and its limits"),
     ("hyper-util", "what joins hyper to the sockets of tokio"),
     ("indicatif", "a progress bar that knows when it is not on a terminal"),
+    ("libc", "two calls of the system, with their constants, on memory that is merged"),
     ("libm", "exp, ln and pow with the same bits on every system"),
     ("memmap2", "the platform calls behind file mappings and memory in huge pages"),
     ("minijinja", "a Jinja parser and interpreter, with fuel against hostile templates"),
