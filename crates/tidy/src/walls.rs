@@ -111,6 +111,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "crates/kernels/src/avx512vnni.rs",
     "crates/kernels/src/parallel.rs",
     "crates/kernels/src/dispatch.rs",
+    "crates/kernels/src/memory.rs",
     "crates/weights/src/mapping.rs",
 ];
 
