@@ -9,6 +9,12 @@ pub const SEGMENT: usize = 128;
 /// Positions that lie side by side in one tile of the cache, keys in lanes.
 pub const TILE: usize = 16;
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Head dimensions of one position that share a scale in `KvType::Q8_0`.
+pub const KV_BLOCK: usize = 32;
+
 /// Numbers that follow a query's values in a segment taken by itself: largest score, sum of
 /// exponentials, and padding to whole lanes.
 pub const STATE: usize = 16;
@@ -40,15 +46,37 @@ pub(crate) type Seen<'a> = (&'a [(usize, usize)], usize);
 pub enum KvType {
     F32,
     F16,
+    /// Codes of eight bits, and an f16 scale for each `KV_BLOCK` head dimensions.
+    Q8_0,
 }
 
 impl KvType {
-    /// Bytes of one number.
+    /// Every type there is.
+    pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Q8_0];
+
+    /// Bytes of one number; of its code where a scale lies elsewhere.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
             Self::F32 => 4,
             Self::F16 => 2,
+            Self::Q8_0 => 1,
+        }
+    }
+
+    /// Bytes of one tile of keys, or of values, of one KV head.
+    ///
+    /// Numbers or codes come first. The scales of `Q8_0` follow, `(blocks, 16)` in f16, and then
+    /// zeros up to a whole cache line, so that every tile begins on the edge of one.
+    #[must_use]
+    pub fn tile_bytes(self, padded_dim: usize) -> usize {
+        let numbers = padded_dim * TILE * self.bytes();
+        match self {
+            Self::F32 | Self::F16 => numbers,
+            Self::Q8_0 => {
+                let scales = padded_dim.div_ceil(KV_BLOCK) * TILE * size_of::<u16>();
+                (numbers + scales).next_multiple_of(LINE)
+            }
         }
     }
 
@@ -58,15 +86,48 @@ impl KvType {
         match self {
             Self::F32 => "f32",
             Self::F16 => "f16",
+            Self::Q8_0 => "q8_0",
         }
     }
+
+    /// The type of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// Adding this to a number below 2^22 in size rounds it to the nearest integer, ties to even,
+/// and leaves that in the low bits: 1.5 * 2^23.
+const TO_INTEGER: f32 = 12_582_912.0;
+
+/// Rounds at most `KV_BLOCK` numbers of one position to `KvType::Q8_0`; gives the f16 bits of
+/// their scale. The same bits as `scalar::quantise_kv`, on any processor's first instructions.
+///
+/// # Panics
+/// If there is not a code for each number.
+pub fn quantise_kv(x: &[f32], codes: &mut [i8]) -> u16 {
+    assert_eq!(x.len(), codes.len(), "a code for each number");
+    let largest = x.iter().fold(0, |largest, v| v.abs().to_bits().max(largest));
+    let scale = half::f16::from_f32(f32::from_bits(largest) / 127.0);
+    if !scale.is_finite() || scale == half::f16::ZERO {
+        codes.fill(0);
+        return if scale.is_finite() { 0 } else { half::f16::NAN.to_bits() };
+    }
+    let divisor = scale.to_f32();
+    for (code, v) in codes.iter_mut().zip(x) {
+        let rounded = (v / divisor).clamp(-127.0, 127.0) + TO_INTEGER;
+        *code = i8::from_le_bytes([rounded.to_bits().to_le_bytes()[0]]);
+    }
+    scale.to_bits()
 }
 
 /// Keys and values of one sequence for one layer and one KV head.
 ///
 /// Tile `t` of the sequence (positions `16 t` to `16 t + 15`) starts at byte
 /// `table[t - first_tile] * stride + offset` of both slices; a tile of keys is
-/// `(padded_dim, 16)`, one of values `(16, padded_dim)`.
+/// `(padded_dim, 16)`, one of values `(16, padded_dim)`. Where there are scales, those of a
+/// tile follow its codes, `(blocks, 16)` for both: sixteen positions side by side.
 #[derive(Debug, Clone, Copy)]
 pub struct KvSlab<'a> {
     pub kind: KvType,
@@ -83,7 +144,7 @@ pub struct KvSlab<'a> {
 impl<'a> KvSlab<'a> {
     fn tile<'b>(&self, bytes: &'b [u8], tile: usize) -> &'b [u8] {
         let at = self.table[tile - self.first_tile] as usize * self.stride + self.offset;
-        &bytes[at..at + self.padded_dim * TILE * self.kind.bytes()]
+        &bytes[at..at + self.kind.tile_bytes(self.padded_dim)]
     }
 
     /// Where the keys of a tile begin, if the sequence has it: to ask for them ahead.
@@ -92,12 +153,12 @@ impl<'a> KvSlab<'a> {
         self.keys.get(block as usize * self.stride + self.offset..).map(<[u8]>::as_ptr)
     }
 
-    /// Keys of one tile, `(padded_dim, 16)`.
+    /// Keys of one tile, `(padded_dim, 16)`, and their scales.
     pub(crate) fn keys_of(&self, tile: usize) -> &'a [u8] {
         self.tile(self.keys, tile)
     }
 
-    /// Values of one tile, `(16, padded_dim)`.
+    /// Values of one tile, `(16, padded_dim)`, and their scales.
     pub(crate) fn values_of(&self, tile: usize) -> &'a [u8] {
         self.tile(self.values, tile)
     }

@@ -7,8 +7,12 @@
 macro_rules! lane_attention {
     ($features:literal, tile $tile:literal, beside $two:literal, $four:literal, $whole:literal) => {
         use crate::attention::{
-            HeadQueries, KvSlab, KvType, SEGMENT, STATE, Seen, TILE, range_in, ranges_in,
+            HeadQueries, KV_BLOCK, KvSlab, KvType, SEGMENT, STATE, Seen, TILE, range_in, ranges_in,
         };
+
+        const F32: u8 = KvType::F32 as u8;
+        const F16: u8 = KvType::F16 as u8;
+        const Q8_0: u8 = KvType::Q8_0 as u8;
 
         /// Softmax state of one query: largest score, sum of exponentials.
         #[derive(Clone, Copy)]
@@ -17,14 +21,37 @@ macro_rules! lane_attention {
             sum: f32,
         }
 
+        /// Sixteen numbers of a tile of the KV type, or codes that are yet to be scaled.
         #[target_feature(enable = $features)]
         #[inline]
-        fn kv_load<const HALF: bool>(bytes: &[u8], at: usize) -> F {
-            if HALF {
-                f_half(bytes[at * 2..].first_chunk().expect("sixteen halves"))
-            } else {
-                let bytes = &bytes[at * 4..][..64];
-                f_load(bytemuck::cast_slice(bytes).first_chunk().expect("sixteen numbers"))
+        fn kv_load<const KIND: u8>(tile: &[u8], at: usize) -> F {
+            match KIND {
+                F32 => {
+                    let bytes = &tile[at * 4..][..64];
+                    f_load(bytemuck::cast_slice(bytes).first_chunk().expect("sixteen numbers"))
+                }
+                F16 => f_half(tile[at * 2..].first_chunk().expect("sixteen halves")),
+                _ => f_from_i(i_bytes(tile[at..].first_chunk().expect("sixteen codes"))),
+            }
+        }
+
+        /// Scales of sixteen positions for one block of head dimensions; 1 where there are none.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn kv_scales<const KIND: u8>(tile: &[u8], dim: usize, block: usize) -> F {
+            if KIND != Q8_0 {
+                return f_splat(1.0);
+            }
+            let at = dim * TILE + block * TILE * size_of::<u16>();
+            f_half(tile[at..].first_chunk().expect("sixteen scales"))
+        }
+
+        /// Bytes that sixteen numbers of a tile take.
+        const fn row_bytes(kind: u8) -> usize {
+            match kind {
+                F32 => TILE * 4,
+                F16 => TILE * 2,
+                _ => TILE,
             }
         }
 
@@ -40,29 +67,33 @@ macro_rules! lane_attention {
                     queries: &queries.queries[tile * $tile..][..count],
                     visible: &queries.visible[tile * $tile..][..count],
                 };
-                // Few queries, as when one position of a small group is decoded, take few lanes.
-                match (slab.kind, count, alone) {
-                    (KvType::F16, 1 | 2, _) => attend_tile::<true, 2, $two, true>(tile, slab, out),
-                    (KvType::F16, 3 | 4, _) => attend_tile::<true, 4, $four, true>(tile, slab, out),
-                    (KvType::F16, _, true) => {
-                        attend_tile::<true, $tile, $whole, true>(tile, slab, out)
-                    }
-                    (KvType::F16, _, _) => {
-                        attend_tile::<true, $tile, $whole, false>(tile, slab, out)
-                    }
-                    (KvType::F32, 1 | 2, _) => attend_tile::<false, 2, $two, true>(tile, slab, out),
-                    (KvType::F32, 3 | 4, _) => {
-                        attend_tile::<false, 4, $four, true>(tile, slab, out)
-                    }
-                    (KvType::F32, _, _) => {
-                        attend_tile::<false, $tile, $whole, false>(tile, slab, out)
-                    }
+                match slab.kind {
+                    KvType::F32 => attend_few_or_many::<F32>(tile, slab, alone, out),
+                    KvType::F16 => attend_few_or_many::<F16>(tile, slab, alone, out),
+                    KvType::Q8_0 => attend_few_or_many::<Q8_0>(tile, slab, alone, out),
                 }
             }
         }
 
+        /// Few queries, as when one position of a small group is decoded, take few lanes.
         #[target_feature(enable = $features)]
-        fn attend_tile<const HALF: bool, const T: usize, const K: usize, const BRINGS: bool>(
+        #[inline]
+        fn attend_few_or_many<const KIND: u8>(
+            tile: HeadQueries<'_>,
+            slab: &KvSlab<'_>,
+            alone: bool,
+            out: &mut [f32],
+        ) {
+            match (tile.queries.len(), alone) {
+                (1 | 2, _) => attend_tile::<KIND, 2, $two, true>(tile, slab, out),
+                (3 | 4, _) => attend_tile::<KIND, 4, $four, true>(tile, slab, out),
+                (_, true) => attend_tile::<KIND, $tile, $whole, true>(tile, slab, out),
+                (_, false) => attend_tile::<KIND, $tile, $whole, false>(tile, slab, out),
+            }
+        }
+
+        #[target_feature(enable = $features)]
+        fn attend_tile<const KIND: u8, const T: usize, const K: usize, const BRINGS: bool>(
             queries: HeadQueries<'_>,
             slab: &KvSlab<'_>,
             out: &mut [f32],
@@ -80,7 +111,7 @@ macro_rules! lane_attention {
                 let task = (segment * SEGMENT, ranges);
                 let into = (part.as_mut_slice(), dim);
                 let parts =
-                    segment_of::<HALF, T, K, BRINGS>(&turned, slab, task, &mut scores, into);
+                    segment_of::<KIND, T, K, BRINGS>(&turned, slab, task, &mut scores, into);
                 for (q, _) in ranges.iter().enumerate().filter(|(_, r)| r.0 < r.1) {
                     let (out, part) = (&mut out[q * dim..][..dim], &part[q * dim..][..dim]);
                     if started[q] {
@@ -114,27 +145,28 @@ macro_rules! lane_attention {
                 ask_for_keys(slab, segments.start);
                 for (segment, out) in segments.clone().zip(out.chunks_mut(count * row_len)) {
                     let out = &mut out[first * row_len..end * row_len];
-                    match (slab.kind, end - first) {
-                        (KvType::F16, 1 | 2) => {
-                            one_segment::<true, 2, $two>(tile, slab, segment, out)
-                        }
-                        (KvType::F16, 3 | 4) => {
-                            one_segment::<true, 4, $four>(tile, slab, segment, out)
-                        }
-                        (KvType::F16, _) => {
-                            one_segment::<true, $tile, $whole>(tile, slab, segment, out)
-                        }
-                        (KvType::F32, 1 | 2) => {
-                            one_segment::<false, 2, $two>(tile, slab, segment, out)
-                        }
-                        (KvType::F32, 3 | 4) => {
-                            one_segment::<false, 4, $four>(tile, slab, segment, out)
-                        }
-                        (KvType::F32, _) => {
-                            one_segment::<false, $tile, $whole>(tile, slab, segment, out)
-                        }
+                    match slab.kind {
+                        KvType::F32 => segment_of_few_or_many::<F32>(tile, slab, segment, out),
+                        KvType::F16 => segment_of_few_or_many::<F16>(tile, slab, segment, out),
+                        KvType::Q8_0 => segment_of_few_or_many::<Q8_0>(tile, slab, segment, out),
                     }
                 }
+            }
+        }
+
+        /// As `attend_few_or_many`, of one segment.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn segment_of_few_or_many<const KIND: u8>(
+            tile: HeadQueries<'_>,
+            slab: &KvSlab<'_>,
+            segment: usize,
+            out: &mut [f32],
+        ) {
+            match tile.queries.len() {
+                1 | 2 => one_segment::<KIND, 2, $two>(tile, slab, segment, out),
+                3 | 4 => one_segment::<KIND, 4, $four>(tile, slab, segment, out),
+                _ => one_segment::<KIND, $tile, $whole>(tile, slab, segment, out),
             }
         }
 
@@ -144,14 +176,14 @@ macro_rules! lane_attention {
         fn ask_for_keys(slab: &KvSlab<'_>, segment: usize) {
             let tiles = segment * SEGMENT / TILE..(segment + 1) * SEGMENT / TILE;
             for keys in tiles.filter_map(|tile| slab.keys_at(tile)) {
-                let bytes = slab.padded_dim * TILE * slab.kind.bytes();
+                let bytes = slab.kind.tile_bytes(slab.padded_dim);
                 (0..bytes).step_by(64).for_each(|line| prefetch(keys.wrapping_add(line)));
             }
         }
 
         /// One segment by itself: each query's values, then its softmax state.
         #[target_feature(enable = $features)]
-        fn one_segment<const HALF: bool, const T: usize, const K: usize>(
+        fn one_segment<const KIND: u8, const T: usize, const K: usize>(
             queries: HeadQueries<'_>,
             slab: &KvSlab<'_>,
             segment: usize,
@@ -164,7 +196,7 @@ macro_rules! lane_attention {
             let ranges = ranges_in(segment, queries.visible, &mut ranges);
             let task = (segment * SEGMENT, ranges);
             let into = (&mut *out, row_len);
-            let parts = segment_of::<HALF, T, K, true>(&turned, slab, task, &mut scores, into);
+            let parts = segment_of::<KIND, T, K, true>(&turned, slab, task, &mut scores, into);
             for (out, part) in out.chunks_exact_mut(row_len).zip(parts) {
                 out[slab.padded_dim..][..2].copy_from_slice(&[part.max, part.sum]);
             }
@@ -235,14 +267,14 @@ macro_rules! lane_attention {
         /// `row_len` apart; nothing of a query that sees none of it.
         #[target_feature(enable = $features)]
         #[inline]
-        fn segment_of<const HALF: bool, const T: usize, const K: usize, const BRINGS: bool>(
+        fn segment_of<const KIND: u8, const T: usize, const K: usize, const BRINGS: bool>(
             turned: &[[f32; T]],
             slab: &KvSlab<'_>,
             (start, ranges): (usize, &[(usize, usize)]),
             scores: &mut [[f32; SEGMENT]; T],
             (out, row_len): (&mut [f32], usize),
         ) -> [Running; T] {
-            scores_of::<HALF, T, K, BRINGS>(turned, slab, (start, ranges), scores);
+            scores_of::<KIND, T, K, BRINGS>(turned, slab, (start, ranges), scores);
             let mut parts = [Running { max: 0.0, sum: 0.0 }; T];
             for (q, &(low, high)) in ranges.iter().enumerate().filter(|(_, r)| r.0 < r.1) {
                 parts[q] = exponentials(&mut scores[q], low - start, high - start);
@@ -250,11 +282,11 @@ macro_rules! lane_attention {
             let whole = slab.padded_dim / (16 * K) * (16 * K);
             for d in (0..whole).step_by(16 * K) {
                 let into = (d, row_len, &mut *out);
-                values::<HALF, T, K, BRINGS>(slab, (start, ranges), scores, into);
+                values::<KIND, T, K, BRINGS>(slab, (start, ranges), scores, into);
             }
             for d in (whole..slab.padded_dim).step_by(16) {
                 let into = (d, row_len, &mut *out);
-                values::<HALF, T, 1, BRINGS>(slab, (start, ranges), scores, into);
+                values::<KIND, T, 1, BRINGS>(slab, (start, ranges), scores, into);
             }
             parts
         }
@@ -271,7 +303,7 @@ macro_rules! lane_attention {
         /// Scores of every query against the tiles that any of them sees in this segment.
         #[target_feature(enable = $features)]
         #[inline]
-        fn scores_of<const HALF: bool, const T: usize, const K: usize, const BRINGS: bool>(
+        fn scores_of<const KIND: u8, const T: usize, const K: usize, const BRINGS: bool>(
             queries: &[[f32; T]],
             slab: &KvSlab<'_>,
             (start, ranges): (usize, &[(usize, usize)]),
@@ -282,18 +314,18 @@ macro_rules! lane_attention {
             let high = seen().map(|r| r.1).max().unwrap_or(low);
             let (mut tile, end) = (low / TILE, high.div_ceil(TILE));
             while tile + K <= end {
-                key_tiles::<HALF, T, K, BRINGS>(queries, slab, (tile, start), scores);
+                key_tiles::<KIND, T, K, BRINGS>(queries, slab, (tile, start), scores);
                 tile += K;
             }
             for tile in tile..end {
-                key_tiles::<HALF, T, 1, BRINGS>(queries, slab, (tile, start), scores);
+                key_tiles::<KIND, T, 1, BRINGS>(queries, slab, (tile, start), scores);
             }
         }
 
         /// Scores of every query against `K` tiles of keys.
         #[target_feature(enable = $features)]
         #[inline]
-        fn key_tiles<const HALF: bool, const T: usize, const K: usize, const BRINGS: bool>(
+        fn key_tiles<const KIND: u8, const T: usize, const K: usize, const BRINGS: bool>(
             queries: &[[f32; T]],
             slab: &KvSlab<'_>,
             (tile, start): (usize, usize),
@@ -301,19 +333,34 @@ macro_rules! lane_attention {
         ) {
             let keys: [&[u8]; K] = std::array::from_fn(|k| slab.keys_of(tile + k));
             let values: [&[u8]; K] = std::array::from_fn(|k| slab.values_of(tile + k));
-            let row_bytes = TILE * if HALF { 2 } else { 4 };
+            let row_bytes = row_bytes(KIND);
             let mut sums = [[f_splat(0.0); T]; K];
-            for (d, query) in queries.iter().enumerate() {
-                // The values of these positions are read next; they are as many bytes.
-                if BRINGS && d * row_bytes % 64 == 0 {
-                    for values in values {
-                        prefetch(values.as_ptr().wrapping_add(d * row_bytes));
+            // Dimensions that share their scales; all of them where there are none.
+            let step = if KIND == Q8_0 { KV_BLOCK } else { queries.len().max(1) };
+            for (block, queries) in queries.chunks(step).enumerate() {
+                let mut scales = [f_splat(1.0); K];
+                for ((scales, keys), values) in scales.iter_mut().zip(&keys).zip(values) {
+                    *scales = kv_scales::<KIND>(keys, slab.padded_dim, block);
+                    if BRINGS && KIND == Q8_0 {
+                        let behind = slab.padded_dim * TILE + block * TILE * size_of::<u16>();
+                        prefetch(values.as_ptr().wrapping_add(behind));
                     }
                 }
-                for (keys, sums) in keys.iter().zip(&mut sums) {
-                    let key = kv_load::<HALF>(keys, d * TILE);
-                    for (sum, &x) in sums.iter_mut().zip(query) {
-                        *sum = f_fma(key, f_splat(x), *sum);
+                for (d, query) in (block * step..).zip(queries) {
+                    // The values of these positions are read next; they are as many bytes.
+                    if BRINGS && d * row_bytes % 64 == 0 {
+                        for values in values {
+                            prefetch(values.as_ptr().wrapping_add(d * row_bytes));
+                        }
+                    }
+                    for ((keys, scales), sums) in keys.iter().zip(&scales).zip(&mut sums) {
+                        let mut key = kv_load::<KIND>(keys, d * TILE);
+                        if KIND == Q8_0 {
+                            key = f_mul(key, *scales);
+                        }
+                        for (sum, &x) in sums.iter_mut().zip(query) {
+                            *sum = f_fma(key, f_splat(x), *sum);
+                        }
                     }
                 }
             }
@@ -359,17 +406,48 @@ macro_rules! lane_attention {
             Running { max, sum: crate::scalar::tree_sum(&lanes) }
         }
 
+        /// Scales of a tile of values for dimensions `d..d + 16 K`, block by block.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn scales_of<const KIND: u8, const K: usize>(
+            tile: &[u8],
+            dim: usize,
+            d: usize,
+        ) -> [[f32; TILE]; 2] {
+            const { assert!(K == 1 || K == 2 || K == 4, "at most two blocks, whole but for one") };
+            let mut scales = [[1.0; TILE]; 2];
+            if KIND == Q8_0 {
+                for (block, scales) in scales.iter_mut().take(K.div_ceil(2)).enumerate() {
+                    f_store(kv_scales::<KIND>(tile, dim, d / KV_BLOCK + block), scales);
+                }
+            }
+            scales
+        }
+
+        /// Sixteen dimensions of one position's value; `scales` are those of their block.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn value_load<const KIND: u8>(
+            tile: &[u8],
+            dim: usize,
+            (lane, d): (usize, usize),
+            scales: &[f32; TILE],
+        ) -> F {
+            let v = kv_load::<KIND>(tile, lane * dim + d);
+            if KIND == Q8_0 { f_mul(v, f_splat(scales[lane])) } else { v }
+        }
+
         /// Weighted values of this segment for dimensions `d..d + 16 K`.
         #[target_feature(enable = $features)]
         #[inline]
-        fn values<const HALF: bool, const T: usize, const K: usize, const BRINGS: bool>(
+        fn values<const KIND: u8, const T: usize, const K: usize, const BRINGS: bool>(
             slab: &KvSlab<'_>,
             (start, ranges): (usize, &[(usize, usize)]),
             weights: &[[f32; SEGMENT]; T],
             (d, row_len, out): (usize, usize, &mut [f32]),
         ) {
             let dim = slab.padded_dim;
-            let row_bytes = TILE * if HALF { 2 } else { 4 };
+            let row_bytes = row_bytes(KIND);
             // What all queries see is computed together; before and after, each alone.
             let low = ranges.iter().map(|r| r.0).max().unwrap_or(0);
             let high = ranges.iter().map(|r| r.1).min().unwrap_or(0).max(low);
@@ -377,9 +455,11 @@ macro_rules! lane_attention {
             let alone = |sums: &mut [[F; T]; K], q: usize, from: usize, to: usize| {
                 for position in from..to {
                     let values = slab.values_of(position / TILE);
+                    let scales = scales_of::<KIND, K>(values, dim, d);
                     let weight = f_splat(weights[q][position - start]);
                     for (k, sums) in sums.iter_mut().enumerate() {
-                        let v = kv_load::<HALF>(values, position % TILE * dim + d + 16 * k);
+                        let place = (position % TILE, d + 16 * k);
+                        let v = value_load::<KIND>(values, dim, place, &scales[k / 2]);
                         sums[q] = f_fma(v, weight, sums[q]);
                     }
                 }
@@ -390,8 +470,13 @@ macro_rules! lane_attention {
             let mut position = low;
             while position < high {
                 let values = slab.values_of(position / TILE);
+                let scales = scales_of::<KIND, K>(values, dim, d);
                 // The keys of the next segment are read next; they are as many bytes.
                 let ahead = if BRINGS { slab.keys_at((position + SEGMENT) / TILE) } else { None };
+                if let (Some(keys), true) = (ahead, KIND == Q8_0) {
+                    let behind = dim * TILE + d / KV_BLOCK * TILE * size_of::<u16>();
+                    prefetch(keys.wrapping_add(behind));
+                }
                 let end = high.min((position / TILE + 1) * TILE);
                 for at in position - start..end - start {
                     if let Some(keys) = ahead {
@@ -401,7 +486,8 @@ macro_rules! lane_attention {
                         }
                     }
                     for (k, sums) in sums.iter_mut().enumerate() {
-                        let v = kv_load::<HALF>(values, at % TILE * dim + d + 16 * k);
+                        let place = (at % TILE, d + 16 * k);
+                        let v = value_load::<KIND>(values, dim, place, &scales[k / 2]);
                         for (sum, weights) in sums.iter_mut().zip(weights) {
                             // A segment's length is a power of two: the index needs no check.
                             *sum = f_fma(v, f_splat(weights[at % SEGMENT]), *sum);

@@ -34,7 +34,7 @@ mod parallel;
 mod scalar;
 
 pub use activations::{NonFinite, QuantisedRows};
-pub use attention::{HeadQueries, KvSlab, KvType, SEGMENT, STATE, TILE};
+pub use attention::{HeadQueries, KV_BLOCK, KvSlab, KvType, SEGMENT, STATE, TILE, quantise_kv};
 pub use dispatch::{Isa, IsaError, Kernels};
 pub use format::{Format, RawBlock};
 pub use math::{exp, gelu, sigmoid, silu};

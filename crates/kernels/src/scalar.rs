@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use crate::activations::{AMAX_MIN, ActivationBlock, ActivationTile};
-use crate::attention::{HeadQueries, KvSlab, KvType, STATE, Seen, TILE, range_in};
+use crate::attention::{HeadQueries, KV_BLOCK, KvSlab, KvType, STATE, Seen, TILE, range_in};
 use crate::dispatch::Sink;
 use crate::format::Layout;
 use crate::{Format, LANES, PackedMatrix, RawBlock, math};
@@ -178,12 +178,38 @@ pub(crate) fn gelu_mul(gate: &mut [f32], up: &[f32]) {
     }
 }
 
-fn kv_number(kind: KvType, bytes: &[u8], at: usize) -> f32 {
-    let bytes = &bytes[at * kind.bytes()..][..kind.bytes()];
-    let bits = bytes.iter().rev().fold(0u32, |bits, &byte| bits << 8 | u32::from(byte));
-    match kind {
-        KvType::F32 => f32::from_bits(bits),
-        KvType::F16 => half(u16::try_from(bits).expect("invariant: two bytes fit")),
+/// Rounds at most 32 head dimensions of one position to q8_0; gives the f16 bits of the scale.
+#[cfg(test)]
+pub(crate) fn quantise_kv(x: &[f32], codes: &mut [i8]) -> u16 {
+    let amax = f32::from_bits(x.iter().map(|v| v.abs().to_bits()).max().unwrap_or(0));
+    let scale = half::f16::from_f32(amax / 127.0);
+    if !scale.is_finite() {
+        codes.fill(0);
+        return half::f16::NAN.to_bits();
+    }
+    for (code, v) in codes.iter_mut().zip(x) {
+        let steps = if scale.to_f32() == 0.0 { 0.0 } else { v / scale.to_f32() };
+        #[expect(clippy::cast_possible_truncation, reason = "at most 127 in size")]
+        let rounded = steps.round_ties_even().clamp(-127.0, 127.0) as i8;
+        *code = rounded;
+    }
+    scale.to_bits()
+}
+
+/// One dimension of one position, a key's or a value's, as `at` counts them in the tile.
+fn kv_number(slab: &KvSlab<'_>, tile: &[u8], at: usize, (d, lane): (usize, usize)) -> f32 {
+    let bits_of = |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, &b| bits << 8 | u32::from(b));
+    let half_of = |bits| half(u16::try_from(bits).expect("invariant: two bytes fit"));
+    let size = slab.kind.bytes();
+    let number = &tile[at * size..][..size];
+    match slab.kind {
+        KvType::F32 => f32::from_bits(bits_of(number)),
+        KvType::F16 => half_of(bits_of(number)),
+        KvType::Q8_0 => {
+            let scales = &tile[slab.padded_dim * TILE..];
+            let scale = &scales[(d / KV_BLOCK * TILE + lane) * 2..][..2];
+            f32::from(i8::from_le_bytes([number[0]])) * half_of(bits_of(scale))
+        }
     }
 }
 
@@ -218,7 +244,7 @@ fn attend_segment(
     let score = |position: usize| {
         let keys = slab.keys_of(position / TILE);
         let lane = position % TILE;
-        let key = |d: usize| kv_number(slab.kind, keys, d * TILE + lane);
+        let key = |d: usize| kv_number(slab, keys, d * TILE + lane, (d, lane));
         (0..query.len()).fold(0.0, |sum, d| fma(key(d), query[d], sum))
     };
     let scores: Vec<f32> = (low..high).map(score).collect();
@@ -231,8 +257,9 @@ fn attend_segment(
     for (d, out) in out.iter_mut().enumerate() {
         *out = (low..high).zip(&weights).fold(0.0, |sum, (position, &weight)| {
             let values = slab.values_of(position / TILE);
-            let at = position % TILE * slab.padded_dim + d;
-            fma(kv_number(slab.kind, values, at), weight, sum)
+            let lane = position % TILE;
+            let at = lane * slab.padded_dim + d;
+            fma(kv_number(slab, values, at, (d, lane)), weight, sum)
         });
     }
     (max, tree_sum(&lanes))

@@ -1,6 +1,7 @@
 //! Every path gives the bits of the scalar definition, for every type and every edge.
 
-use crate::attention::{HeadQueries, KvSlab, KvType};
+use crate::attention::{HeadQueries, KV_BLOCK, KvSlab, KvType, quantise_kv};
+use crate::scalar;
 use crate::{BLOCK, Format, Isa, Kernels, PackedMatrix, Pool, QuantisedRows, RawBlock, RowSource};
 
 /// A small reproducible source of numbers (SplitMix64, Steele et al. 2014).
@@ -260,7 +261,20 @@ struct Cache {
     padded_dim: usize,
 }
 
-fn cache(kind: KvType, positions: usize, padded_dim: usize, seed: u64) -> Cache {
+/// What some positions' numbers are multiplied with: as they are, or out to the KV type's ends.
+fn reach(kind: KvType, position: usize) -> f32 {
+    match (kind, position % 11) {
+        (KvType::F16 | KvType::Q8_0, 3) => 1e-5,
+        (KvType::F16 | KvType::Q8_0, 5) => 1e-9,
+        (KvType::F32, 5) => 1e-39,
+        (KvType::Q8_0, 7) => 1e5,
+        (_, 9) => 0.0,
+        _ => 1.0,
+    }
+}
+
+fn cache(kind: KvType, positions: usize, dim: usize, seed: u64) -> Cache {
+    let padded_dim = dim.next_multiple_of(16);
     let tiles = positions.div_ceil(16);
     let mut random = Random(seed);
     let mut table: Vec<u32> = (0..u32::try_from(tiles).unwrap()).collect();
@@ -268,25 +282,47 @@ fn cache(kind: KvType, positions: usize, padded_dim: usize, seed: u64) -> Cache 
         let j = usize::try_from(random.next() % (i as u64 + 1)).unwrap();
         table.swap(i, j);
     }
-    let bytes = tiles * 16 * padded_dim * kind.bytes();
-    let (mut keys, mut values) = (vec![0; bytes], vec![0; bytes]);
+    let tile_bytes = kind.tile_bytes(padded_dim);
+    let (mut keys, mut values) = (vec![0; tiles * tile_bytes], vec![0; tiles * tile_bytes]);
     for position in 0..positions {
         let mut random = Random(seed ^ (position as u64 * 77));
-        let base = table[position / 16] as usize * 16 * padded_dim;
-        for d in 0..padded_dim {
-            put(kind, &mut keys, base + d * 16 + position % 16, random.float() / 8.0);
-            put(kind, &mut values, base + position % 16 * padded_dim + d, random.float());
-        }
+        let mut row = |size: f32| -> Vec<f32> { (0..dim).map(|_| random.float() * size).collect() };
+        let size = reach(kind, position);
+        let (key, value) = (row(size.min(1.0) / 8.0), row(size));
+        let (base, lane) = (table[position / 16] as usize * tile_bytes, position % 16);
+        let (key_tile, value_tile) = (&mut keys[base..], &mut values[base..]);
+        put(kind, &mut key_tile[..tile_bytes], (padded_dim, lane), &key, |d| d * 16 + lane);
+        let row_of = |d| lane * padded_dim + d;
+        put(kind, &mut value_tile[..tile_bytes], (padded_dim, lane), &value, row_of);
     }
     Cache { kind, keys, values, table, padded_dim }
 }
 
-fn put(kind: KvType, bytes: &mut [u8], at: usize, value: f32) {
-    match kind {
-        KvType::F32 => bytes[at * 4..][..4].copy_from_slice(&value.to_le_bytes()),
-        KvType::F16 => {
-            let half = half::f16::from_f32(value).to_le_bytes();
-            bytes[at * 2..][..2].copy_from_slice(&half);
+/// Writes one position of one tile, dimension `d` to `place(d)`.
+fn put(
+    kind: KvType,
+    tile: &mut [u8],
+    (padded_dim, lane): (usize, usize),
+    row: &[f32],
+    place: impl Fn(usize) -> usize,
+) {
+    for (block, x) in row.chunks(KV_BLOCK).enumerate() {
+        let mut codes = vec![0; x.len()];
+        let scale = scalar::quantise_kv(x, &mut codes);
+        if kind == KvType::Q8_0 {
+            let at = padded_dim * 16 + (block * 16 + lane) * 2;
+            tile[at..at + 2].copy_from_slice(&scale.to_le_bytes());
+        }
+        for (i, (&value, &code)) in x.iter().zip(&codes).enumerate() {
+            let at = place(block * KV_BLOCK + i);
+            match kind {
+                KvType::F32 => tile[at * 4..][..4].copy_from_slice(&value.to_le_bytes()),
+                KvType::F16 => {
+                    let half = half::f16::from_f32(value).to_le_bytes();
+                    tile[at * 2..][..2].copy_from_slice(&half);
+                }
+                KvType::Q8_0 => tile[at] = code.to_le_bytes()[0],
+            }
         }
     }
 }
@@ -299,7 +335,7 @@ impl Cache {
             values: &self.values,
             table: &self.table,
             first_tile: 0,
-            stride: 16 * self.padded_dim * self.kind.bytes(),
+            stride: self.kind.tile_bytes(self.padded_dim),
             offset: 0,
             padded_dim: self.padded_dim,
         }
@@ -328,9 +364,9 @@ fn in_parts(
 #[test]
 fn attention_is_the_same_on_every_path_and_in_every_tiling() {
     let scalar = Kernels::with_isa(Isa::Scalar).unwrap();
-    for kind in [KvType::F32, KvType::F16] {
-        for (dim, positions) in [(16usize, 5), (64, 300), (24, 140), (96, 129)] {
-            let cache = cache(kind, positions, dim.next_multiple_of(16), dim as u64);
+    for kind in KvType::ALL {
+        for (dim, positions) in [(16, 5), (64, 300), (24, 140), (96, 129), (80, 260), (256, 33)] {
+            let cache = cache(kind, positions, dim, dim as u64);
             let slab = cache.slab();
             let mut random = Random(8);
             let count = 13;
@@ -361,6 +397,58 @@ fn attention_is_the_same_on_every_path_and_in_every_tiling() {
             }
         }
     }
+}
+
+#[test]
+fn keys_and_values_are_rounded_as_the_definition_rounds_them() {
+    let mut random = Random(4);
+    let mut cases: Vec<Vec<f32>> = vec![
+        vec![0.0, -0.0],
+        vec![127.0, 0.5, 1.5, -2.5, -0.5, -127.0],
+        vec![1e-45; 32],
+        vec![1e-38, -1e-38],
+        vec![8e6, -1.0],
+        vec![f32::MAX; 3],
+        vec![1.0, f32::INFINITY],
+        vec![1.0, f32::NAN, 3.0],
+        vec![],
+    ];
+    // Scales of every size, those that f16 keeps as subnormal numbers and as zero among them.
+    for exponent in -40..24 {
+        for len in [1, 7, 16, 31, 32] {
+            let size = 2.0f32.powi(exponent);
+            cases.push((0..len).map(|_| random.float() * size).collect());
+        }
+    }
+    for x in cases {
+        let (mut got, mut want) = (vec![1; x.len()], vec![2; x.len()]);
+        let scale = scalar::quantise_kv(&x, &mut want);
+        assert_eq!((quantise_kv(&x, &mut got), &got), (scale, &want), "{x:?}");
+        let scale = half::f16::from_bits(scale).to_f32();
+        let largest = x.iter().fold(0.0f32, |largest, v| largest.max(v.abs()));
+        let has_nan = x.iter().any(|v| v.is_nan());
+        assert_eq!(scale.is_nan(), has_nan || largest > 127.0 * 65_519.0, "{x:?}");
+        // Half a step, where no code was cut off and the scale did not vanish.
+        if scale * 127.5 >= largest {
+            for (x, code) in x.iter().zip(&got) {
+                let error = (f64::from(*code) * f64::from(scale) - f64::from(*x)).abs();
+                assert!(error <= f64::from(scale) * 0.500_001, "{x} is {code} times {scale}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tile_begins_on_a_line_and_scales_follow_its_codes() {
+    for (dim, want) in [(16, 320), (32, 576), (64, 1088), (80, 1408), (96, 1664), (256, 4352)] {
+        assert_eq!(KvType::Q8_0.tile_bytes(dim), want, "{dim}");
+        assert_eq!(KvType::F16.tile_bytes(dim), dim * 32);
+        assert_eq!(KvType::F32.tile_bytes(dim), dim * 64);
+    }
+    for kind in KvType::ALL {
+        assert_eq!(KvType::from_name(kind.name()), Some(kind));
+    }
+    assert_eq!(KvType::from_name("q8"), None);
 }
 
 #[test]
