@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use causeway_kernels::{KvSlab, KvType, TILE};
+use causeway_kernels::{KV_BLOCK, KvSlab, KvType, TILE, quantise_kv};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
@@ -11,7 +11,8 @@ use crate::{BlockId, GroupTable, LayerShape};
 /// One layer's keys and values.
 ///
 /// A block is `(n_kv_heads, padded_dim, 16)` keys and `(n_kv_heads, 16, padded_dim)` values,
-/// each number of the KV type; padding is zeros.
+/// each number of the KV type, each head's part as long as `KvType::tile_bytes` says; padding
+/// is zeros.
 #[derive(Debug)]
 pub struct Layer {
     kind: KvType,
@@ -31,7 +32,7 @@ impl Layer {
 
     /// Bytes of one KV head in one block of keys (or of values).
     fn head_bytes(&self) -> usize {
-        self.padded_dim() * TILE * self.kind.bytes()
+        self.kind.tile_bytes(self.padded_dim())
     }
 
     /// Bytes of one block of keys (or of values).
@@ -134,20 +135,24 @@ impl OpenBlock<'_> {
         let (padded, lane) = (head_dim.next_multiple_of(TILE), position % TILE);
         assert_eq!((k.len(), v.len()), (n_kv_heads * head_dim, n_kv_heads * head_dim), "a row");
         let heads = k.chunks_exact(head_dim).zip(v.chunks_exact(head_dim));
-        let head_bytes = padded * TILE * self.kind.bytes();
+        let head_bytes = self.kind.tile_bytes(padded);
         let slabs = self.keys.chunks_exact_mut(head_bytes);
         let slabs = slabs.zip(self.values.chunks_exact_mut(head_bytes));
         for ((k, v), (keys, values)) in heads.zip(slabs) {
-            let values = &mut values[lane * padded * self.kind.bytes()..];
+            let row = lane * padded * self.kind.bytes();
             match self.kind {
-                KvType::F32 => write_head(keys, values, lane, (k, v), |part, to| {
+                KvType::F32 => write_head(keys, &mut values[row..], lane, (k, v), |part, to| {
                     part.iter().zip(to).for_each(|(x, to)| *to = x.to_le_bytes());
                 }),
-                KvType::F16 => write_head(keys, values, lane, (k, v), |part, to| {
+                KvType::F16 => write_head(keys, &mut values[row..], lane, (k, v), |part, to| {
                     let mut halves = [f16::ZERO; TILE];
                     halves[..part.len()].convert_from_f32_slice(part);
                     halves.iter().zip(to).for_each(|(x, to)| *to = x.to_le_bytes());
                 }),
+                KvType::Q8_0 => {
+                    write_codes(keys, padded, lane, k, |d| d * TILE + lane);
+                    write_codes(values, padded, lane, v, |d| row + d);
+                }
             }
         }
     }
@@ -179,5 +184,26 @@ fn write_head<const BYTES: usize>(
             keys[d * TILE + lane] = *key;
         }
         narrow(v, &mut values[at..at + v.len()]);
+    }
+}
+
+/// Writes one head's key or value as codes, dimension `d` to `place(d)`, and behind the codes of
+/// the tile the scales of its blocks.
+fn write_codes(
+    tile: &mut [u8],
+    padded: usize,
+    lane: usize,
+    x: &[f32],
+    place: impl Fn(usize) -> usize,
+) {
+    let (numbers, scales) = tile.split_at_mut(padded * TILE);
+    let (scales, _) = scales.as_chunks_mut::<2>();
+    for (block, x) in x.chunks(KV_BLOCK).enumerate() {
+        let mut codes = [0; KV_BLOCK];
+        let codes = &mut codes[..x.len()];
+        scales[block * TILE + lane] = quantise_kv(x, codes).to_le_bytes();
+        for (d, code) in (block * KV_BLOCK..).zip(codes) {
+            numbers[place(d)] = code.to_le_bytes()[0];
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod prefixes;
 
+use causeway_kernels::{HeadQueries, Kernels};
 use causeway_request::RequestId;
 
 use crate::{Blocks, Cache, CacheError, KvShape, KvType, LayerShape};
@@ -66,18 +67,78 @@ fn a_full_pool_is_refused_with_its_size() {
 
 #[test]
 fn kv_bytes_count_kv_heads_and_the_head_dimension() {
-    // (layers, KV heads, head dimension, bytes a position at f16)
-    for (n_layers, n_kv_heads, head_dim, want) in
-        [(32, 8, 128, 131_072), (32, 32, 128, 524_288), (36, 8, 128, 147_456)]
-    {
+    // (type, layers, KV heads, head dimension, bytes a position)
+    for (kind, n_layers, n_kv_heads, head_dim, want) in [
+        (KvType::F16, 32, 8, 128, 131_072),
+        (KvType::F16, 32, 32, 128, 524_288),
+        (KvType::F16, 36, 8, 128, 147_456),
+        (KvType::F32, 32, 8, 128, 262_144),
+        (KvType::Q8_0, 32, 8, 128, 69_632),
+        (KvType::Q8_0, 30, 3, 64, 12_240),
+    ] {
         let layer = LayerShape { n_kv_heads, head_dim, window: None };
         let cache = Cache::new(&KvShape {
             layers: vec![layer; n_layers],
-            kind: KvType::F16,
+            kind,
             positions_max: 1,
             chunk_max: 1,
             sequences_max: 1,
         });
         assert_eq!(cache.position_bytes(), want);
+    }
+}
+
+/// A row of two heads whose numbers every KV type holds as they are: codes times a power of two.
+fn exact_row(position: usize) -> Vec<f32> {
+    let size = 2.0f32.powi(i32::try_from(position % 9).unwrap() - 6);
+    let code = |i: usize| if i % 20 == position % 20 { 127 } else { (i * 37 + position * 11) % 128 };
+    let sign = |i: usize| if i % 3 == 0 { -1.0 } else { 1.0 };
+    (0..40).map(|i| sign(i) * code(i) as f32 * size).collect()
+}
+
+/// What two queries of the second head read of positions 0 to 49.
+fn attended(cache: &Cache, request: RequestId) -> Vec<u32> {
+    let (layer, table) = cache.view(request, 0);
+    let queries: Vec<Vec<f32>> =
+        (1..3u8).map(|q| (0..20u8).map(|d| f32::from(d % (3 + q)) / 4096.0).collect()).collect();
+    let queries: Vec<&[f32]> = queries.iter().map(Vec::as_slice).collect();
+    let mut out = vec![0.0; 2 * 32];
+    let queries = HeadQueries { queries: &queries, visible: &[(0, 50), (7, 49)] };
+    Kernels::best().attend(queries, &layer.slab(table, 1), &mut out);
+    out.iter().map(|x| x.to_bits()).collect()
+}
+
+#[test]
+fn numbers_that_every_type_holds_are_read_alike_from_each() {
+    let request = RequestId(1);
+    let fill = |kind: KvType| {
+        let mut cache = cache(&[None], kind, 64);
+        // Blocks that were used before, for numbers far larger.
+        for (request, scale) in [(RequestId(0), 300.0), (request, 1.0)] {
+            cache.reserve(request, 50).unwrap();
+            for position in 0..50 {
+                let row: Vec<f32> = exact_row(position).iter().map(|x| x * scale).collect();
+                cache.open_blocks(0, &[(request, position)])[0].write(position, &row, &row);
+            }
+            if request == RequestId(0) {
+                cache.remove(request);
+            }
+        }
+        cache
+    };
+    let want = attended(&fill(KvType::F32), request);
+    assert!(want[20..32].iter().all(|&bits| bits == 0), "padding is zeros");
+    for kind in [KvType::F16, KvType::Q8_0] {
+        let filled = fill(kind);
+        assert_eq!(attended(&filled, request), want, "{kind:?}");
+        // As bytes, elsewhere and in another order.
+        let mut moved = cache(&[None], kind, 64);
+        moved.reserve(RequestId(9), 1).unwrap();
+        moved.reserve(request, 50).unwrap();
+        for block in 0..4 {
+            let (keys, values) = filled.layers[0].block(crate::BlockId(block));
+            moved.layers[0].set_block(crate::BlockId(block + 1), keys, values);
+        }
+        assert_eq!(attended(&moved, request), want, "{kind:?} moved");
     }
 }
