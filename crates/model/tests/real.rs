@@ -17,6 +17,8 @@ struct Limits {
     name: &'static str,
     fixtures: &'static str,
     mean_kl: f64,
+    /// With keys and values in q8_0.
+    mean_kl_q8_0: f64,
     margin: f64,
     passage: f64,
     all_passages: f64,
@@ -27,6 +29,7 @@ const SMOLLM2: Limits = Limits {
     name: "smollm2:135m",
     fixtures: "smollm2",
     mean_kl: 0.0034,
+    mean_kl_q8_0: 0.0034,
     margin: 0.25,
     passage: 0.02,
     all_passages: 0.005,
@@ -36,6 +39,7 @@ const QWEN: Limits = Limits {
     name: "qwen2.5-coder:0.5b",
     fixtures: "qwen2.5-coder-0.5b",
     mean_kl: 0.001,
+    mean_kl_q8_0: 0.001,
     margin: 0.25,
     passage: 0.01,
     all_passages: 0.005,
@@ -45,6 +49,7 @@ const GEMMA: Limits = Limits {
     name: "gemma3:270m",
     fixtures: "gemma3-270m",
     mean_kl: 0.0085,
+    mean_kl_q8_0: 0.0085,
     margin: 1.5,
     passage: 0.04,
     all_passages: 0.005,
@@ -90,7 +95,13 @@ fn kl(position: &Value, row: &[f32]) -> f64 {
 }
 
 fn check_distributions(limits: &Limits) {
-    let (model, fixture) = (open(limits), fixture(limits, "logits"));
+    check_kl(limits, KvType::F16, limits.mean_kl);
+    check_kl(limits, KvType::Q8_0, limits.mean_kl_q8_0);
+}
+
+fn check_kl(limits: &Limits, kv_type: KvType, limit: f64) {
+    let model = load(&real_model(limits.file, limits.name), Isa::best(), 2, kv_type);
+    let fixture = fixture(limits, "logits");
     let (mut sum, mut count) = (0.0, 0u32);
     for prompt in fixture["prompts"].as_array().unwrap() {
         let rows = all_logits(&model, &ids(&prompt["ids"]), 512);
@@ -101,8 +112,9 @@ fn check_distributions(limits: &Limits) {
         }
     }
     let mean = sum / f64::from(count);
-    println!("{}: mean KL {mean:.6} nats over {count} positions", limits.name);
-    assert!(mean <= limits.mean_kl, "{}: mean KL {mean}, limit {}", limits.name, limits.mean_kl);
+    let what = format!("{}, {}", limits.name, kv_type.name());
+    println!("{what}: mean KL {mean:.6} nats over {count} positions");
+    assert!(mean <= limit, "{what}: mean KL {mean}, limit {limit}");
 }
 
 fn best(row: &[f32]) -> u32 {

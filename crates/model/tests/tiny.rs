@@ -6,9 +6,11 @@ mod support;
 use std::sync::Arc;
 
 use causeway_kernels::{Isa, KvType};
+use causeway_kv_cache::Cache;
 use causeway_model::Model;
+use causeway_request::RequestId;
 use causeway_weights::ModelFile;
-use support::{all_logits, arrays, bits, f32s, load, testdata, u32s};
+use support::{all_logits, arrays, bits, f32s, load, step, testdata, tokens, u32s};
 
 /// Largest difference that a float32 forward pass may show against the reference.
 const TOLERANCE: f32 = 5e-4;
@@ -61,7 +63,7 @@ fn logits_match_the_references_in_prefill_and_in_decode() {
 fn every_chunk_thread_count_and_path_gives_the_same_bits() {
     for name in MODELS {
         let (_folder, file) = open(name, "config.json");
-        for kv_type in [KvType::F32, KvType::F16] {
+        for kv_type in KvType::ALL {
             let (ids, _) = sequences(name).pop().unwrap();
             let model = load(&file, Isa::Scalar, 1, kv_type);
             let want = bits(&all_logits(&model, &ids, ids.len()));
@@ -69,9 +71,27 @@ fn every_chunk_thread_count_and_path_gives_the_same_bits() {
                 for (threads, chunk) in [(1, 1), (2, 7), (2, 64), (3, ids.len())] {
                     let model = load(&file, isa, threads, kv_type);
                     let got = bits(&all_logits(&model, &ids, chunk));
-                    assert!(got == want, "{name} {isa:?} {threads} threads, chunks of {chunk}");
+                    let way = format!("{kv_type:?} {isa:?} {threads} threads, chunks of {chunk}");
+                    assert!(got == want, "{name} {way}");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn an_evicted_sequence_comes_back_with_the_same_bits() {
+    for name in MODELS {
+        let (_folder, file) = open(name, "config.json");
+        for kv_type in KvType::ALL {
+            let (ids, _) = sequences(name).pop().unwrap();
+            let model = load(&file, Isa::best(), 2, kv_type);
+            let want = bits(&all_logits(&model, &ids, ids.len()));
+            let (mut cache, all) = (Cache::new(&model.kv_shape(1, 512)), tokens(&ids));
+            step(&model, &mut cache, RequestId(0), 0, &all[..all.len() / 2], 0);
+            cache.remove(RequestId(0));
+            let again = step(&model, &mut cache, RequestId(1), 0, &all, all.len());
+            assert!(bits(&again) == want, "{name} {kv_type:?} after eviction");
         }
     }
 }
