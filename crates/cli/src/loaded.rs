@@ -22,12 +22,15 @@ pub(crate) struct ModelFlags {
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
     /// How keys and values are kept.
-    #[arg(long, value_name = "TYPE", default_value = "f16", value_parser = ["f16", "f32"])]
+    #[arg(long, value_name = "TYPE", default_value = "f16", value_parser = KV_TYPES)]
     pub(crate) kv_type: String,
     /// Most prompt positions computed in one pass; changes no bit of the answer.
     #[arg(long, value_name = "TOKENS", default_value_t = 512)]
     pub(crate) chunk: usize,
 }
+
+/// Types of keys and values, the default first.
+pub(crate) const KV_TYPES: [&str; 3] = ["f16", "f32", "q8_0"];
 
 /// Most positions of one pass: beyond it the buffers outgrow the caches and the memory.
 const CHUNK_MAX: usize = 65_536;
@@ -47,15 +50,19 @@ impl ModelFlags {
     pub(crate) fn opening(&self) -> Result<Opening, Failure> {
         let kernels = causeway_session::kernels_of_environment().map_err(session_failure)?;
         say_once_if_slow(kernels.isa());
-        let (threads, kv_type) = (self.threads()?, self.kv_type());
+        let (threads, kv_type) = (self.threads()?, self.kv_type()?);
         self.chunk()?;
         let path = model_path::resolve_or_pull(&self.model)?;
         let settings = Settings { context_len: self.context, kv_type, threads };
         Ok(Opening { name: self.model.clone(), path, settings })
     }
 
-    fn kv_type(&self) -> KvType {
-        if self.kv_type == "f32" { KvType::F32 } else { KvType::F16 }
+    /// The type of keys and values, which a record may name too.
+    fn kv_type(&self) -> Result<KvType, Failure> {
+        KvType::from_name(&self.kv_type).ok_or_else(|| {
+            let (given, known) = (&self.kv_type, KV_TYPES.join(", "));
+            Failure::caller(anyhow::anyhow!("unknown KV type `{given}`: {known} exist"))
+        })
     }
 
     /// The number of threads, checked.

@@ -55,4 +55,7 @@ fn the_type_of_keys_and_values_is_part_of_the_bits() {
     };
     assert_eq!(run("f32"), run("f32"));
     assert_ne!(run("f32"), run("f16"));
+    assert_eq!(run("q8_0"), run("q8_0"));
+    assert_ne!(run("f16"), run("q8_0"));
+    assert_ne!(run("f32"), run("q8_0"));
 }

@@ -175,6 +175,29 @@ fn a_record_replays_on_other_threads_and_chunks() {
     assert!(stdout.contains("first step that differs: 4"), "{stdout}");
 }
 
+#[test]
+fn a_record_names_its_kv_type_and_replays_under_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["-m", smollm2(), "--kv-type", "q8_0", "--tokens-max", "6", "Name three rivers"];
+    let (path, record) = recorded(folder.path(), "q.json", &args);
+    assert_eq!(record["start"]["numerics"]["kv_type"], "q8_0");
+    let check = |want_code: i32, want: &str| {
+        let Ran { code, stdout, stderr } = causeway(&["replay", &path, "--chunk", "3"]);
+        assert_eq!(code, want_code, "{stdout}{stderr}");
+        assert!(format!("{stdout}{stderr}").contains(want), "{stdout}{stderr}");
+    };
+    check(0, "equal");
+    let kept = fs::read_to_string(&path).unwrap();
+    for (other, code, want) in [
+        ("f16", 1, "first step that differs: 0"),
+        ("q4_0", 2, "unknown KV type `q4_0`: f16, f32, q8_0 exist"),
+    ] {
+        let edited = kept.replacen("\"kv_type\":\"q8_0\"", &format!("\"kv_type\":\"{other}\""), 1);
+        fs::write(&path, edited).unwrap();
+        check(code, want);
+    }
+}
+
 /// A run that will not end by itself soon, and is heard of after its first text.
 fn long_run(record: &str, more: &[&str]) -> Command {
     let args = ["run", "-m", smollm2(), "--ignore-eos", "--raw", "--record", record];

@@ -94,7 +94,7 @@ pub struct Model {
 pub struct Numerics {
     /// Version of the numerics definition.
     pub version: u32,
-    /// The type that keys and values are rounded to: `f16` or `f32`.
+    /// The type that keys and values are rounded to: `f16`, `f32` or `q8_0`.
     pub kv_type: String,
 }
 
