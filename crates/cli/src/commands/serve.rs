@@ -17,7 +17,7 @@ use self::operation::OperationFlags;
 
 use crate::commands::ledger::StorePlace;
 use crate::failure::{Failure, Outcome};
-use crate::loaded::ModelFlags;
+use crate::loaded::{KV_TYPES, ModelFlags};
 use crate::model_path;
 use crate::policy_choice;
 
@@ -91,7 +91,7 @@ struct EngineFlags {
     #[arg(long, value_name = "TOKENS", default_value_t = 65_536)]
     kv_tokens: usize,
     /// How keys and values are kept.
-    #[arg(long, value_name = "TYPE", default_value = "f16", value_parser = ["f16", "f32"])]
+    #[arg(long, value_name = "TYPE", default_value = "f16", value_parser = KV_TYPES)]
     kv_type: String,
     /// Threads that compute [default: the CPUs this process may use].
     #[arg(long, value_name = "N")]
