@@ -158,10 +158,7 @@ fn sizes_have_limits() {
             &["--context", "257"],
             "a context of 257 positions was asked for, the limits are 1 and 256",
         ),
-        (
-            &["--kv-type", "q4_0"],
-            "'q4_0' for '--kv-type <TYPE>' [possible values: f16, f32, q8_0]",
-        ),
+        (&["--kv-type", "q4_0"], "'q4_0' for '--kv-type <TYPE>' [possible values: f16, f32, q8_0]"),
         (&["--nonsense"], "unexpected argument '--nonsense' found"),
     ] {
         check_run(&[&["--ids", "1"], flags].concat(), want);

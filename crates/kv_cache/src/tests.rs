@@ -91,8 +91,9 @@ fn kv_bytes_count_kv_heads_and_the_head_dimension() {
 /// A row of two heads whose numbers every KV type holds as they are: codes times a power of two.
 fn exact_row(position: usize) -> Vec<f32> {
     let size = 2.0f32.powi(i32::try_from(position % 9).unwrap() - 6);
-    let code = |i: usize| if i % 20 == position % 20 { 127 } else { (i * 37 + position * 11) % 128 };
-    let sign = |i: usize| if i % 3 == 0 { -1.0 } else { 1.0 };
+    let code =
+        |i: usize| if i % 20 == position % 20 { 127 } else { (i * 37 + position * 11) % 128 };
+    let sign = |i: usize| if i.is_multiple_of(3) { -1.0 } else { 1.0 };
     (0..40).map(|i| sign(i) * code(i) as f32 * size).collect()
 }
 

@@ -69,7 +69,8 @@ fn a_key_opens_what_its_role_allows() {
     let low = "403 API key `shop` has the role `use`, `operate` is needed";
     let hash = Sha256::of(b"cw-1234").to_string();
     let long = "k".repeat(10_000);
-    let cases: &[(&[(&'static str, &str)], Role, &str)] = &[
+    type Case<'a> = (&'a [(&'static str, &'a str)], Role, &'a str);
+    let cases: &[Case<'_>] = &[
         (&[("authorization", "Bearer cw-1234")], Role::Use, "shop"),
         (&[("authorization", "bearer  cw-1234 ")], Role::Use, "shop"),
         (&[("x-api-key", "cw-1234")], Role::Use, "shop"),

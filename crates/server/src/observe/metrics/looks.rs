@@ -48,13 +48,16 @@ const COUNTERS: &[Reading<u64>] = &[
     ("preemptions", "Times that a run lost its blocks", |look| look.load.preemptions),
 ];
 
-const BLOCKS: &[(&str, fn(&Look) -> usize)] = &[
+/// A label and the count that it names.
+type Counted<T, N> = (&'static str, fn(&T) -> N);
+
+const BLOCKS: &[Counted<Look, usize>] = &[
     ("held", |look| look.load.held_blocks),
     ("cached", |look| look.load.cached_blocks),
     ("free", |look| look.load.free_blocks),
 ];
 
-const OUTCOMES: &[(&str, fn(&Written) -> u64)] = &[
+const OUTCOMES: &[Counted<Written, u64>] = &[
     ("stored", |written| written.stored),
     ("refused", |written| written.refused),
     ("lost", |written| written.lost),

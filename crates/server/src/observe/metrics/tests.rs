@@ -15,7 +15,10 @@ fn every_metric_is_written_once_and_documented() {
     assert!(count > 30, "{text}");
     for name in &names {
         let short = name.trim_start_matches("causeway_").trim_end_matches("_total");
-        assert!(DOCUMENT.contains(&format!("`{short}`")), "docs/operation.md does not name {short}");
+        assert!(
+            DOCUMENT.contains(&format!("`{short}`")),
+            "docs/operation.md does not name {short}"
+        );
     }
     names.sort_unstable();
     names.dedup();
