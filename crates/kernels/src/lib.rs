@@ -38,7 +38,7 @@ pub use attention::{HeadQueries, KV_BLOCK, KvSlab, KvType, SEGMENT, STATE, TILE,
 pub use dispatch::{Isa, IsaError, Kernels};
 pub use format::{Format, RawBlock};
 pub use math::{exp, gelu, sigmoid, silu};
-pub use memory::Memory;
+pub use memory::{Memory, wait_for_merging};
 pub use ops::{Gating, NormStep, PutRow};
 pub use packed::{PackError, PackedMatrix, Packing, RowSource};
 pub use parallel::{Cell, Cut, Pool, Tile, Tiled};

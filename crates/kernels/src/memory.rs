@@ -1,7 +1,8 @@
 //! Memory that re-laid weights lie in: one piece for a whole model.
 #![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "calls that merge pages"))]
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
 
 use memmap2::MmapMut;
 
@@ -27,6 +28,7 @@ impl Memory {
     pub fn filled(bytes: usize, value: u8) -> Result<Self, PackError> {
         let memory = Self::default();
         memory.fill(bytes, |bytes| bytes.fill(value))?;
+        wait_for_merging();
         Ok(memory)
     }
 
@@ -79,5 +81,19 @@ fn merge_pages_beside(memory: Memory) {
         }
     };
     // Without the thread, or on a system that does not merge, the pages stay small.
-    let _ = std::thread::Builder::new().name("causeway-pages".to_owned()).spawn(merge);
+    if let Ok(thread) = std::thread::Builder::new().name("causeway-pages".to_owned()).spawn(merge) {
+        MERGING.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+    }
+}
+
+/// The threads that merge pages, and those that have ended and were not waited for.
+static MERGING: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+
+/// Waits until no pages are being merged, so that no figure is taken beside it.
+pub fn wait_for_merging() {
+    let threads = std::mem::take(&mut *MERGING.lock().unwrap_or_else(PoisonError::into_inner));
+    for thread in threads {
+        // It has nothing to panic with.
+        let _ = thread.join();
+    }
 }

@@ -72,6 +72,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let flags = ModelFlags::of(args.model.clone(), args.threads);
     let loaded = flags.open()?;
+    causeway_kernels::wait_for_merging();
     let (kernels, pool) = (loaded.model.kernels(), loaded.model.pool());
     let machine = Machine { kernels, pool, clock: Clock::start(), repeats: args.repeats };
     let limits = machine.limits()?;

@@ -99,6 +99,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         )));
     }
     let loaded = args.model.open()?;
+    causeway_kernels::wait_for_merging();
     let load_ns = clock.now_ns();
     let (model, chunk) = (&loaded.model, args.model.chunk()?);
     let after = |tokens: usize| tokens.saturating_add(args.new);
