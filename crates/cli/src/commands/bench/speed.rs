@@ -99,8 +99,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
         )));
     }
     let loaded = args.model.open()?;
-    causeway_kernels::wait_for_merging();
     let load_ns = clock.now_ns();
+    causeway_kernels::wait_for_merging();
     let (model, chunk) = (&loaded.model, args.model.chunk()?);
     let after = |tokens: usize| tokens.saturating_add(args.new);
     let longest = args.prompt.max(after(args.depth)).max(after(args.batch_prompt));
