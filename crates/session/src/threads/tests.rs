@@ -4,8 +4,9 @@ use std::path::Path;
 
 use super::{ThreadsBy, quota, threads_by_default};
 
-const V2: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw";
-const V1: &str = "33 24 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct";
+const UNIFIED: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw";
+const BY_CONTROLLER: &str =
+    "33 24 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct";
 const HYBRID: &str = "31 24 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw";
 
 /// Files by path, the first two being where this program stands and what is mounted.
@@ -20,18 +21,18 @@ fn check(group: &str, mounts: &str, files: &[(&str, &str)], want: Option<usize>)
 
 #[test]
 fn the_smallest_group_along_the_path_counts() {
-    let v2 = |files: &[(&str, &str)], want| check("0::/a/b\n", V2, files, want);
-    v2(&[], None);
-    v2(&[("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n")], None);
-    v2(&[("/sys/fs/cgroup/a/b/cpu.max", "400000 100000\n")], Some(4));
-    v2(&[("/sys/fs/cgroup/a/b/cpu.max", "350000 100000\n")], Some(3));
-    v2(&[("/sys/fs/cgroup/a/b/cpu.max", "50000 100000\n")], Some(1));
-    v2(&[("/sys/fs/cgroup/a/b/cpu.max", "10 0\n")], None);
-    v2(&[("/sys/fs/cgroup/a/b/cpu.max", "nonsense\n")], None);
+    let unified = |files: &[(&str, &str)], want| check("0::/a/b\n", UNIFIED, files, want);
+    unified(&[], None);
+    unified(&[("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n")], None);
+    unified(&[("/sys/fs/cgroup/a/b/cpu.max", "400000 100000\n")], Some(4));
+    unified(&[("/sys/fs/cgroup/a/b/cpu.max", "350000 100000\n")], Some(3));
+    unified(&[("/sys/fs/cgroup/a/b/cpu.max", "50000 100000\n")], Some(1));
+    unified(&[("/sys/fs/cgroup/a/b/cpu.max", "10 0\n")], None);
+    unified(&[("/sys/fs/cgroup/a/b/cpu.max", "nonsense\n")], None);
     let inner = ("/sys/fs/cgroup/a/b/cpu.max", "800000 100000\n");
-    v2(&[inner, ("/sys/fs/cgroup/a/cpu.max", "200000 100000\n")], Some(2));
-    v2(&[inner, ("/sys/fs/cgroup/cpu.max", "100000 50000\n")], Some(2));
-    v2(&[inner, ("/sys/fs/cpu.max", "100000 100000\n")], Some(8));
+    unified(&[inner, ("/sys/fs/cgroup/a/cpu.max", "200000 100000\n")], Some(2));
+    unified(&[inner, ("/sys/fs/cgroup/cpu.max", "100000 50000\n")], Some(2));
+    unified(&[inner, ("/sys/fs/cpu.max", "100000 100000\n")], Some(8));
 }
 
 #[test]
@@ -42,15 +43,15 @@ fn the_older_version_is_read_from_its_two_files() {
         let period = format!("/sys/fs/cgroup/cpu,cpuacct{folder}/cpu.cfs_period_us");
         [(quota, limit), (period, "100000\n")]
     };
-    let v1 = |limits: &[(&'static str, &'static str)], want| {
+    let by_controller = |limits: &[(&'static str, &'static str)], want| {
         let files: Vec<_> = limits.iter().flat_map(|&(folder, limit)| at(folder, limit)).collect();
         let files: Vec<(&str, &str)> = files.iter().map(|file| (file.0.as_str(), file.1)).collect();
-        check(group, V1, &files, want);
+        check(group, BY_CONTROLLER, &files, want);
     };
-    v1(&[("/a/b", "-1\n"), ("/a", "-1\n")], None);
-    v1(&[("/a/b", "600000\n"), ("/a", "-1\n")], Some(6));
-    v1(&[("/a/b", "600000\n"), ("/a", "300000\n")], Some(3));
-    v1(&[("/a/b", "-1\n"), ("", "250000\n")], Some(2));
+    by_controller(&[("/a/b", "-1\n"), ("/a", "-1\n")], None);
+    by_controller(&[("/a/b", "600000\n"), ("/a", "-1\n")], Some(6));
+    by_controller(&[("/a/b", "600000\n"), ("/a", "300000\n")], Some(3));
+    by_controller(&[("/a/b", "-1\n"), ("", "250000\n")], Some(2));
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn hierarchies_are_found_where_they_are_mounted() {
     check("0::/\n", spaced, &[("/mnt/a b/cpu.max", limit)], Some(2));
     let others = "22 1 8:1 / / rw - ext4 /dev/sda rw\n35 24 0:31 / /m rw - cgroup cgroup rw,memory";
     check("0::/\n", others, &[("/cpu.max", limit), ("/m/cpu.max", limit)], None);
-    let both = format!("{V1}\n{HYBRID}");
+    let both = format!("{BY_CONTROLLER}\n{HYBRID}");
     let files = [
         ("/sys/fs/cgroup/unified/cpu.max", "500000 100000"),
         ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "300000"),

@@ -12,7 +12,8 @@ fn every_metric_is_written_once_and_documented() {
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let mut names: Vec<&str> = types.filter_map(|line| line.split(' ').next()).collect();
     let count = names.len();
-    assert!(count > 30, "{text}");
+    // The others are written from the first request on that they count.
+    assert_eq!(count, 12, "{text}");
     for name in &names {
         let short = name.trim_start_matches("causeway_").trim_end_matches("_total");
         assert!(
