@@ -59,22 +59,17 @@ fn read(object: Map<String, Value>, caller: Caller) -> Result<(Ask, Delivery), A
     let top = usize::try_from(top.unwrap_or(0)).unwrap_or(usize::MAX);
     let chat = messages_in::chat(&fields)?;
     let edits = choices::edits(&mut fields)?;
+    let wants_tokens = fields.flag("logprobs").then_some(top);
     let ask = Ask {
-        prefix: "chatcmpl",
-        prompt_field: "messages",
-        caller,
-        model: fields.text("model").map(str::to_owned),
-        given: Given::Messages(chat),
-        edits,
-        choices: fields.count("n").and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
-        seed: fields.count("seed"),
-        wants_tokens: fields.flag("logprobs").then_some(top),
-        timeout_ms: fields.count("timeout_ms"),
-        priority: choices::priority(&fields),
-        cache_salt: fields.text("cache_salt").map(str::to_owned),
-        session: fields.text("session").map(str::to_owned),
-        takes_given: fields.flag_or("result_cache", true),
-        received: Value::Object(object),
+        wants_tokens,
+        ..choices::ask(
+            &fields,
+            ("chatcmpl", "messages"),
+            Given::Messages(chat),
+            edits,
+            caller,
+            object,
+        )
     };
     Ok((ask, delivery))
 }

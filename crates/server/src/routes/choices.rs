@@ -1,9 +1,10 @@
-//! What the two OpenAI completions share: reading what is common, whole answers, their extension.
+//! What the APIs share: reading what is common, whole answers, their extension.
 
 use causeway_request::{Priority, StopReason};
-use serde_json::{Value, json};
+use causeway_session::Given;
+use serde_json::{Map, Value, json};
 
-use crate::ask::Answering;
+use crate::ask::{Answering, Ask};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::event::{Ended, Event, Part};
@@ -89,8 +90,36 @@ pub(crate) fn edits(fields: &mut Fields) -> Result<Vec<Edit>, ApiError> {
     Ok(edits)
 }
 
+/// What every API asks for in the same words; what an API asks in its own is set on it.
+pub(crate) fn ask(
+    fields: &Fields,
+    (prefix, prompt_field): (&'static str, &'static str),
+    given: Given,
+    edits: Vec<Edit>,
+    caller: Caller,
+    received: Map<String, Value>,
+) -> Ask {
+    Ask {
+        prefix,
+        prompt_field,
+        caller,
+        model: fields.text("model").map(str::to_owned),
+        given,
+        edits,
+        choices: fields.count("n").and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
+        seed: fields.count("seed"),
+        wants_tokens: None,
+        timeout_ms: fields.count("timeout_ms"),
+        priority: priority(fields),
+        cache_salt: fields.text("cache_salt").map(str::to_owned),
+        session: fields.text("session").map(str::to_owned),
+        takes_given: fields.flag_or("result_cache", true),
+        received: Value::Object(received),
+    }
+}
+
 /// Who is served first; a batch may also be asked for in OpenAI's word.
-pub(crate) fn priority(fields: &Fields) -> Priority {
+fn priority(fields: &Fields) -> Priority {
     match (fields.text("priority"), fields.text("service_tier")) {
         (Some("batch"), _) | (None, Some("flex")) => Priority::Batch,
         _ => Priority::Interactive,

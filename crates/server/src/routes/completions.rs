@@ -63,22 +63,10 @@ fn read(
         let value = json!(TOKENS_MAX_DEFAULT);
         edits.push(Edit { field: "max_tokens", path: "stop.tokens_max", value });
     }
+    let wants_tokens = fields.count("logprobs").and_then(|count| usize::try_from(count).ok());
     let ask = Ask {
-        prefix: "cmpl",
-        prompt_field: "prompt",
-        caller,
-        model: fields.text("model").map(str::to_owned),
-        given,
-        edits,
-        choices: fields.count("n").and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
-        seed: fields.count("seed"),
-        wants_tokens: fields.count("logprobs").and_then(|count| usize::try_from(count).ok()),
-        timeout_ms: fields.count("timeout_ms"),
-        priority: choices::priority(&fields),
-        cache_salt: fields.text("cache_salt").map(str::to_owned),
-        session: fields.text("session").map(str::to_owned),
-        takes_given: fields.flag_or("result_cache", true),
-        received: Value::Object(object),
+        wants_tokens,
+        ..choices::ask(&fields, ("cmpl", "prompt"), given, edits, caller, object)
     };
     Ok((ask, delivery, fields.flag("echo")))
 }

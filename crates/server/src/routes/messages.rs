@@ -108,22 +108,7 @@ fn read(
         return Err(ApiError::field("max_tokens", text));
     }
     let edits = choices::edits(&mut fields)?;
-    let ask = Ask {
-        prefix: "msg",
-        prompt_field: "messages",
-        caller,
-        model: fields.text("model").map(str::to_owned),
-        given: Given::Messages(chat),
-        edits,
-        choices: 1,
-        seed: fields.count("seed"),
-        wants_tokens: None,
-        timeout_ms: fields.count("timeout_ms"),
-        priority: choices::priority(&fields),
-        cache_salt: fields.text("cache_salt").map(str::to_owned),
-        session: fields.text("session").map(str::to_owned),
-        takes_given: fields.flag_or("result_cache", true),
-        received: Value::Object(object),
-    };
+    let ask =
+        choices::ask(&fields, ("msg", "messages"), Given::Messages(chat), edits, caller, object);
     Ok((ask, delivery))
 }

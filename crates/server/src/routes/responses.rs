@@ -75,21 +75,8 @@ fn read(
     let repeated = Repeated::new(&fields, state);
     let edits = choices::edits(&mut fields)?;
     let ask = Ask {
-        prefix: "resp",
-        prompt_field: "input",
-        caller,
-        model: fields.text("model").map(str::to_owned),
-        given: Given::Messages(chat),
-        edits,
-        choices: 1,
-        seed: fields.count("seed"),
         wants_tokens,
-        timeout_ms: fields.count("timeout_ms"),
-        priority: choices::priority(&fields),
-        cache_salt: fields.text("cache_salt").map(str::to_owned),
-        session: fields.text("session").map(str::to_owned),
-        takes_given: fields.flag_or("result_cache", true),
-        received: Value::Object(object),
+        ..choices::ask(&fields, ("resp", "input"), Given::Messages(chat), edits, caller, object)
     };
     Ok((ask, delivery, repeated))
 }
