@@ -329,21 +329,20 @@ fn check_length(
     if fits {
         return Ok(());
     }
-    let text = if tokens >= context_len {
-        format!(
+    let budget = ask.edits.iter().find(|edit| edit.path == "stop.tokens_max");
+    let named = budget.map_or("max_tokens", |budget| budget.field);
+    let (param, text) = if tokens >= context_len {
+        let text = format!(
             "prompt ({tokens} tokens) leaves no room for an answer: \
              the context limit is {context_len} tokens"
-        )
+        );
+        (ask.prompt_field, text)
     } else {
-        format!(
-            "prompt ({tokens} tokens) plus max_tokens ({asked}) exceeds \
+        let text = format!(
+            "prompt ({tokens} tokens) plus {named} ({asked}) exceeds \
              the context limit of {context_len} tokens"
-        )
-    };
-    let budget = ask.edits.iter().find(|edit| edit.path == "stop.tokens_max");
-    let param = match budget {
-        Some(budget) if tokens < context_len => budget.field,
-        _ => ask.prompt_field,
+        );
+        (budget.map_or(ask.prompt_field, |budget| budget.field), text)
     };
     Err(ApiError::field(param, text).with_code("context_length_exceeded"))
 }

@@ -67,7 +67,8 @@ impl Scripted {
     fn answer(&self, prompt: &[u32]) -> Option<&(Answer, Vec<u32>)> {
         let bytes: Vec<u8> =
             prompt.iter().flat_map(|id| self.pieces[*id as usize].clone()).collect();
-        let text = String::from_utf8_lossy(&bytes);
+        // A space that no piece has comes as the bytes of its mark.
+        let text = String::from_utf8_lossy(&bytes).replace('\u{2581}', " ");
         self.answers.iter().find(|(answer, _)| text.contains(&answer.when))
     }
 

@@ -44,8 +44,10 @@ fn check_refused(api: &Api, row: &Row, value: &Value, reply: &Reply) {
     assert!(param.starts_with(row.field), "{shown}");
     assert!(message.contains(&param), "{shown}");
     assert!(!message.contains('\n'), "{shown}");
-    // A number out of range is shown, and what it must be.
-    if value.is_number() {
+    // A number out of range is shown, and what it must be; of what nothing here takes, the name
+    // is enough.
+    let is_unsupported = reply.json()["error"]["code"] == "unsupported_parameter";
+    if value.is_number() && !is_unsupported {
         assert!(message.contains(&value.to_string()) || !message.contains(" is "), "{shown}");
     }
 }

@@ -4,9 +4,14 @@
 mod cancel;
 mod cases;
 mod delivery;
+mod field_rows;
+mod fields;
 mod ledger;
 mod limits;
+mod messages;
 mod models;
 mod policy;
+mod responses;
 mod smoke;
+mod streamed;
 mod support;
