@@ -110,7 +110,7 @@ pub(crate) struct Entry {
 
 /// All requests that run, and the last that have ended.
 #[derive(Debug, Default)]
-pub(crate) struct Accounts(Mutex<Book>);
+pub(crate) struct Accounts(Arc<Mutex<Book>>);
 
 #[derive(Debug, Default)]
 struct Book {
@@ -123,24 +123,24 @@ struct Book {
 
 /// An id that no other request can take while this lives.
 #[derive(Debug)]
-pub(crate) struct Claim<'a> {
-    accounts: &'a Accounts,
+pub(crate) struct Claim {
+    book: Arc<Mutex<Book>>,
     pub(crate) id: String,
 }
 
-impl Drop for Claim<'_> {
+impl Drop for Claim {
     fn drop(&mut self) {
-        let mut book = self.accounts.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         book.claimed.remove(&self.id);
     }
 }
 
 impl Accounts {
     /// Takes an id for a request on its way in; `None` where another request has it.
-    pub(crate) fn claim(&self, id: &str) -> Option<Claim<'_>> {
+    pub(crate) fn claim(&self, id: &str) -> Option<Claim> {
         let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_free = !book.entries.contains_key(id) && book.claimed.insert(id.to_owned());
-        is_free.then(|| Claim { accounts: self, id: id.to_owned() })
+        is_free.then(|| Claim { book: Arc::clone(&self.0), id: id.to_owned() })
     }
 
     /// Adds a request; the oldest that have ended make room.

@@ -110,12 +110,17 @@ impl State {
         let model = self.registry.model(ask.model.as_deref()).await?;
         let (ask, Lowered { policy, prompt }) = self.lower(ask, Arc::clone(&model)).await?;
         ask.caller.origin.set_id(&claim.id);
-        let entrance = Entrance { wire_id: claim.id.clone(), lease, arrived_ns };
-        self.submit(ask, model, policy, prompt, entrance).await
+        let entrance = Entrance { claim, lease, arrived_ns };
+        let state = Arc::clone(self);
+        // A client that hangs up at this moment must not leave a run without an account.
+        let submitting = async move { state.submit(ask, model, policy, prompt, entrance).await };
+        let panicked = "submitting the request panicked; other requests go on";
+        let submitted = tokio::spawn(submitting).await;
+        submitted.unwrap_or_else(|_| Err(ApiError::server(panicked)))
     }
 
     /// The id under which a request is known: the one that its client gave it, where it is free.
-    fn claim(&self, ask: &Ask) -> Claim<'_> {
+    fn claim(&self, ask: &Ask) -> Claim {
         let given = ask.caller.origin.given_id.as_deref();
         let given = given.and_then(|id| self.accounts.claim(id));
         let drawn = || self.accounts.claim(&self.wire_id(ask.prefix));
@@ -179,7 +184,7 @@ impl State {
             runs.push(run);
         }
         let Shared { entrance, model, start, .. } = shared;
-        let id = entrance.wire_id;
+        let id = entrance.claim.id.clone();
         let given = self.given_before(&ask, &runs).await;
         if given.is_none() {
             match model.driver.submit(jobs).await {
@@ -267,11 +272,11 @@ impl State {
         };
         let run = Run {
             id,
-            wire_id: shared.entrance.wire_id.clone(),
+            wire_id: shared.entrance.claim.id.clone(),
             lease: Arc::clone(&shared.entrance.lease),
             origin: ask.caller.origin.clone(),
             tags: Tags {
-                request_id: Some(shared.entrance.wire_id.clone()),
+                request_id: Some(shared.entrance.claim.id.clone()),
                 owner: (!ask.caller.name.is_empty()).then(|| ask.caller.name.clone()),
                 session: ask.session.clone(),
             },
@@ -303,7 +308,8 @@ struct Shared {
 
 /// What a request was given when it came.
 struct Entrance {
-    wire_id: String,
+    /// Held until the request is told of under its id.
+    claim: Claim,
     lease: Arc<Lease>,
     arrived_ns: u64,
 }

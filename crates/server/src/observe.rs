@@ -2,6 +2,7 @@
 
 pub mod logs;
 pub mod metrics;
+pub mod telemetry;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -14,7 +14,6 @@ use serde_json::json;
 
 use self::logging::LogFlags;
 use self::operation::OperationFlags;
-
 use crate::commands::ledger::StorePlace;
 use crate::failure::{Failure, Outcome};
 use crate::loaded::{KV_TYPES, ModelFlags};

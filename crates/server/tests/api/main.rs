@@ -3,6 +3,7 @@
 
 mod cancel;
 mod cases;
+mod crash;
 mod delivery;
 mod field_rows;
 mod fields;
@@ -10,6 +11,7 @@ mod ledger;
 mod limits;
 mod messages;
 mod models;
+mod operation;
 mod policy;
 mod responses;
 mod smoke;

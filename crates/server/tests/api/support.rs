@@ -80,6 +80,11 @@ impl Server {
         Self { addr, stop: Some(stop), thread: Some(thread) }
     }
 
+    /// A server in another process, which this one does not end.
+    pub(crate) fn at(addr: SocketAddr) -> Self {
+        Self { addr, stop: None, thread: None }
+    }
+
     /// Asks the server to end; comes back at once.
     pub(crate) fn shut_down(&mut self) {
         drop(self.stop.take());

@@ -1,9 +1,10 @@
-//! Flags of the log: its form, its level, and whether it may hold what people wrote.
+//! Who looks on: the log with its form and level, and collectors that the environment names.
 
 use std::sync::Arc;
 
-use causeway_server::observe::Observer;
 use causeway_server::observe::logs::Logs;
+use causeway_server::observe::telemetry::{Collectors, Telemetry, TelemetryError};
+use causeway_server::observe::{All, Observer};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::Failure;
@@ -36,6 +37,20 @@ impl LogFlags {
             _ => log.with_ansi(false).try_init(),
         };
         begun.map_err(|error| Failure::world(anyhow::anyhow!("no log can be begun: {error}")))?;
-        Ok(Arc::new(Logs { with_prompts: self.log_prompts }))
+        let mut observers: Vec<Arc<dyn Observer>> =
+            vec![Arc::new(Logs { with_prompts: self.log_prompts })];
+        if let Some(telemetry) = telemetry()? {
+            observers.push(Arc::new(telemetry));
+        }
+        Ok(Arc::new(All(observers)))
     }
+}
+
+/// What sends traces and metrics, where the environment names a collector.
+fn telemetry() -> Result<Option<Telemetry>, Failure> {
+    let begun = Collectors::from_environment().and_then(Telemetry::begin);
+    begun.map_err(|error: TelemetryError| {
+        let is_callers_mistake = error.is_callers_mistake();
+        Failure::of(error, is_callers_mistake)
+    })
 }
