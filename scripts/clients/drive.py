@@ -19,6 +19,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 def serve(causeway, *flags):
     """A server on a free port, and its address."""
     command = [causeway, "serve", "--addr", "127.0.0.1:0", "--json", "--no-ledger"]
+    command += ["--log-level", "off"]
     server = subprocess.Popen(
         [*command, "--drain-ms", "500", *flags], stdout=subprocess.PIPE, text=True
     )
