@@ -39,7 +39,7 @@ pub use dispatch::{Isa, IsaError, Kernels};
 pub use format::{Format, RawBlock};
 pub use math::{exp, gelu, sigmoid, silu};
 pub use memory::{Memory, wait_for_merging};
-pub use ops::{Gating, NormStep, PutRow};
+pub use ops::{Activation, NormStep, PutRow};
 pub use packed::{PackError, PackedMatrix, Packing, RowSource};
 pub use parallel::{Cell, Cut, Pool, Tile, Tiled};
 

@@ -27,7 +27,7 @@ pub struct NormStep<'a> {
 
 /// What a gate goes through before it multiplies the second branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gating {
+pub enum Activation {
     Silu,
     /// In its tanh form.
     Gelu,
@@ -157,8 +157,7 @@ impl Kernels {
 
     /// `x += norm(added)`, then quantises `norm(x)`: one pass over the rows of `x`.
     ///
-    /// A row is as long as the norm, or as `out` was when nothing is normed: then only the
-    /// addition is done, and `row_len` says how long a row is.
+    /// Rows are `row_len` long; where nothing is to be normed, only the addition is done.
     ///
     /// # Errors
     /// `NonFinite` names the first value that is infinite or not a number.
@@ -215,7 +214,7 @@ impl Kernels {
         fault.into_result()
     }
 
-    /// Quantises `gating(x . gate^T) * (x . up^T)`: neither product ever leaves a core's cache.
+    /// Quantises `activation(x . gate^T) * (x . up^T)`: neither product ever leaves a core's cache.
     ///
     /// # Errors
     /// `NonFinite` names the first value that is infinite or not a number.
@@ -225,7 +224,7 @@ impl Kernels {
     pub fn gated(
         &self,
         (gate, up): (&PackedMatrix, &PackedMatrix),
-        gating: Gating,
+        activation: Activation,
         x: &QuantisedRows,
         out: &mut QuantisedRows,
         pool: &Pool,
@@ -249,10 +248,7 @@ impl Kernels {
                 let (gates, ups) = (&mut gates[..tile.rows * len], &mut ups[..tile.rows * len]);
                 self.part_of_tile(gate, (first, len), tile, gates);
                 self.part_of_tile(up, (first, len), tile, ups);
-                match gating {
-                    Gating::Silu => (self.silu_mul)(gates, ups),
-                    Gating::Gelu => (self.gelu_mul)(gates, ups),
-                }
+                self.activate(activation, gates, ups);
                 let rows = gates.chunks_exact(len).enumerate();
                 rows.for_each(|(row, gates)| put(tile.first + row, gates));
             }
@@ -398,22 +394,16 @@ impl Kernels {
         }
     }
 
-    /// `gate = silu(gate) * up`, element by element.
+    /// `gate = activation(gate) * up`, element by element.
     ///
     /// # Panics
     /// If the lengths differ.
-    pub fn silu_mul(&self, gate: &mut [f32], up: &[f32]) {
+    pub fn activate(&self, activation: Activation, gate: &mut [f32], up: &[f32]) {
         assert_eq!(gate.len(), up.len(), "as many gates as inputs");
-        (self.silu_mul)(gate, up);
-    }
-
-    /// `gate = gelu(gate) * up`, element by element, GELU in its tanh form.
-    ///
-    /// # Panics
-    /// If the lengths differ.
-    pub fn gelu_mul(&self, gate: &mut [f32], up: &[f32]) {
-        assert_eq!(gate.len(), up.len(), "as many gates as inputs");
-        (self.gelu_mul)(gate, up);
+        match activation {
+            Activation::Silu => (self.silu_mul)(gate, up),
+            Activation::Gelu => (self.gelu_mul)(gate, up),
+        }
     }
 
     /// Attention of queries that share one KV head; `out` is `(queries, padded_dim)`.

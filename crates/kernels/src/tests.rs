@@ -2,7 +2,9 @@
 
 use crate::attention::{HeadQueries, KV_BLOCK, KvSlab, KvType, quantise_kv};
 use crate::scalar;
-use crate::{BLOCK, Format, Isa, Kernels, PackedMatrix, Pool, QuantisedRows, RawBlock, RowSource};
+use crate::{
+    Activation, BLOCK, Format, Isa, Kernels, PackedMatrix, Pool, QuantisedRows, RawBlock, RowSource,
+};
 
 /// A small reproducible source of numbers (SplitMix64, Steele et al. 2014).
 pub(crate) struct Random(pub(crate) u64);
@@ -226,8 +228,8 @@ fn elementwise_functions_are_the_same_on_every_path() {
         for path in paths() {
             let apply = |kernels: &Kernels| {
                 let (mut silu, mut gelu) = (x[..len].to_vec(), x[..len].to_vec());
-                kernels.silu_mul(&mut silu, &y[..len]);
-                kernels.gelu_mul(&mut gelu, &y[..len]);
+                kernels.activate(Activation::Silu, &mut silu, &y[..len]);
+                kernels.activate(Activation::Gelu, &mut gelu, &y[..len]);
                 let mut norm = x[..len].iter().map(|v| v.clamp(-9e9, 9e9)).collect::<Vec<_>>();
                 kernels.rms_norm(&mut norm, &y[..len], 1e-5);
                 [silu, gelu, norm].map(|v| bits(&v))

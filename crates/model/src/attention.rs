@@ -15,6 +15,7 @@ const POSITIONS_PER_ITEM: usize = 8;
 const SEGMENTS_PER_ITEM: usize = 4;
 /// Work items of attention per thread from which segments need not be shared out.
 const ITEMS_PER_THREAD: usize = 8;
+
 /// Consecutive positions of one sequence that one work item of attention computes.
 #[derive(Debug, Clone, Copy)]
 struct QueryRun {

@@ -2,7 +2,7 @@
 
 use causeway_kv_cache::LayerShape;
 
-use crate::ConfigError;
+use crate::{Activation, ConfigError};
 
 /// The sizes of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,14 +16,6 @@ pub struct Shape {
     pub ffn_dim: usize,
     /// Positions the model was made for.
     pub context_len: usize,
-}
-
-/// The gate's function in the feed-forward part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activation {
-    Silu,
-    /// GELU in its tanh form.
-    Gelu,
 }
 
 /// Rotary position embedding (RoPE, Su et al. 2021); pairs are (i, i + d/2).

@@ -1,11 +1,11 @@
 //! One forward pass over spans of sequences, straight down the paper.
 
-use causeway_kernels::{BLOCK, Gating, NonFinite, NormStep, QuantisedRows};
+use causeway_kernels::{BLOCK, NonFinite, NormStep, QuantisedRows};
 use causeway_kv_cache::Cache;
 use causeway_request::{RequestId, TokenId};
 
 use crate::load::{LayerWeights, Linear};
-use crate::{Activation, Model, ModelError, Workspace};
+use crate::{Model, ModelError, Workspace};
 
 /// Rows that one work item of an element-wise step takes.
 const ROWS_PER_ITEM: usize = 8;
@@ -188,7 +188,7 @@ impl Model {
             && readers.iter().all(|linear| linear.bias.is_empty());
         if is_fused {
             let (from, to) = (&work.quantised, &mut work.inner);
-            self.kernels.gated((gate, up), self.gating(), from, to, &self.pool)?;
+            self.kernels.gated((gate, up), self.config.activation, from, to, &self.pool)?;
         } else {
             self.gated_floats(layer, rows, work)?;
         }
@@ -196,13 +196,6 @@ impl Model {
         self.products((&work.gate, &work.inner), rows, outputs);
         add_bias(&layer.down, &mut work.added);
         Ok(())
-    }
-
-    fn gating(&self) -> Gating {
-        match self.config.activation {
-            Activation::Silu => Gating::Silu,
-            Activation::Gelu => Gating::Gelu,
-        }
     }
 
     /// The gated product in `work.gate`, and its codes where the down projection wants them.
@@ -220,10 +213,7 @@ impl Model {
         let len = ROWS_PER_ITEM * ffn_dim;
         self.pool.chunks(gate, len, &|item, gate| {
             let up = &up[item * len..item * len + gate.len()];
-            match self.config.activation {
-                Activation::Silu => self.kernels.silu_mul(gate, up),
-                Activation::Gelu => self.kernels.gelu_mul(gate, up),
-            }
+            self.kernels.activate(self.config.activation, gate, up);
         });
         if layer.down.weight.format().is_quantised() {
             self.kernels.quantise(gate, ffn_dim, inner, &self.pool)?;

@@ -15,7 +15,8 @@ mod relay;
 mod rope;
 mod workspace;
 
-pub use config::{Activation, Config, LayerConfig, RopeConfig, Shape};
+pub use causeway_kernels::Activation;
+pub use config::{Config, LayerConfig, RopeConfig, Shape};
 pub use error::{ConfigError, ModelError};
 pub use forward::{Logits, Span};
 pub use load::{Model, Settings};

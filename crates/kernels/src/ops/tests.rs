@@ -1,6 +1,6 @@
 //! What is fused gives the bits of its parts, on every path and however it is shared out.
 
-use crate::ops::{Gating, NormStep};
+use crate::ops::{Activation, NormStep};
 use crate::parallel::Cut;
 use crate::{Format, Isa, Kernels, PackedMatrix, Pool, QuantisedRows, RawBlock, RowSource};
 
@@ -50,17 +50,14 @@ fn a_gated_product_is_its_parts() {
         let (gate, up) = (packed(ffn_dim, columns, pool), packed(ffn_dim, columns, pool));
         let mut x = QuantisedRows::default();
         kernels.quantise(&numbers(rows * columns, 1), columns, &mut x, pool).unwrap();
-        for gating in [Gating::Silu, Gating::Gelu] {
+        for activation in [Activation::Silu, Activation::Gelu] {
             let (mut gates, mut ups) = (vec![0.0; rows * ffn_dim], vec![0.0; rows * ffn_dim]);
             kernels.matmul(&mut [(&gate, &mut gates), (&up, &mut ups)], &x, pool);
-            match gating {
-                Gating::Silu => kernels.silu_mul(&mut gates, &ups),
-                Gating::Gelu => kernels.gelu_mul(&mut gates, &ups),
-            }
+            kernels.activate(activation, &mut gates, &ups);
             let (mut want, mut got) = (QuantisedRows::default(), QuantisedRows::default());
             kernels.quantise(&gates, ffn_dim, &mut want, pool).unwrap();
-            kernels.gated((&gate, &up), gating, &x, &mut got, pool).unwrap();
-            assert_eq!(got.tiles, want.tiles, "{gating:?} {kernels:?} {rows}");
+            kernels.gated((&gate, &up), activation, &x, &mut got, pool).unwrap();
+            assert_eq!(got.tiles, want.tiles, "{activation:?} {kernels:?} {rows}");
         }
     });
 }
