@@ -91,12 +91,18 @@ pub(crate) async fn whole(
             Event::Ended(end) => ended = Some(*end),
         }
     }
-    let ended = ended.ok_or_else(choices::broken)?;
-    if let Some(error) = choices::failure(&ended) {
-        return Err(error);
-    }
+    let ended = outcome(ended)?;
     if segments.lacks_text() {
         segments.push(empty());
     }
     Ok((segments, ended))
+}
+
+/// How an answer ended, where it ended well.
+///
+/// # Errors
+/// An answer that could not go on, or was left without an end.
+pub(crate) fn outcome(ended: Option<Ended>) -> Result<Ended, ApiError> {
+    let ended = ended.ok_or_else(choices::broken)?;
+    choices::failure(&ended).map_or(Ok(ended), Err)
 }

@@ -46,12 +46,9 @@ impl Events {
                 Event::Ended(end) => ended = Some(*end),
             }
         }
-        match ended {
-            None => self.fail(&choices::broken()).await,
-            Some(ended) => match choices::failure(&ended) {
-                Some(error) => self.fail(&error).await,
-                None => self.finish(&ended).await,
-            },
+        match segments::outcome(ended) {
+            Ok(ended) => self.finish(&ended).await,
+            Err(error) => self.fail(&error).await,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::error::ApiError;
 use crate::event::{Ended, Event, Part};
 use crate::http::sse::Sse;
 use crate::outbox::Gone;
-use crate::routes::choices::{self, Delivery};
+use crate::routes::choices::Delivery;
 use crate::routes::segments::{self, Kind, Segment, Segments};
 use crate::state::State;
 
@@ -52,12 +52,9 @@ impl Events {
                 Event::Ended(end) => ended = Some(*end),
             }
         }
-        match ended {
-            None => self.fail(&choices::broken()).await,
-            Some(ended) => match choices::failure(&ended) {
-                Some(error) => self.fail(&error).await,
-                None => self.finish(&ended).await,
-            },
+        match segments::outcome(ended) {
+            Ok(ended) => self.finish(&ended).await,
+            Err(error) => self.fail(&error).await,
         }
     }
 
