@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use causeway_kv_cache::{BLOCK_POSITIONS, ChainHash};
-use causeway_policy::{ChooseError, Policy, Scratch, StepContext};
+use causeway_policy::{ChooseError, Guide, Policy, Scratch, StepContext};
 use causeway_request::{Choice, Request, RequestId, StopReason, TokenId};
 
 use crate::{PassAccount, Submission};
@@ -14,6 +14,9 @@ pub(crate) struct Run {
     pub(crate) request: Request,
     policy: Arc<Policy>,
     scratch: Scratch,
+    guide: Option<Box<dyn Guide>>,
+    /// How many of `tokens` the guide has read.
+    guided: usize,
     /// How many of the best tokens each step tells of.
     top_logprobs: usize,
     /// Prompt, response prefill, then every chosen token.
@@ -41,6 +44,7 @@ impl Run {
             cache_salt: _,
             shares_with,
             top_logprobs,
+            guide,
         } = submission;
         let tokens = request.tokens.clone();
         let account = PassAccount { prompt_tokens: tokens.len(), ..PassAccount::default() };
@@ -48,6 +52,8 @@ impl Run {
             request,
             policy,
             scratch: Scratch::default(),
+            guide,
+            guided: tokens.len(),
             top_logprobs,
             tokens,
             arrived_ns,
@@ -103,7 +109,13 @@ impl Run {
         causeway_policy::top_logprobs(logits, step, self.top_logprobs, &mut self.scratch)
     }
 
+    /// The next token: laid where the guide says so, else chosen.
     pub(crate) fn choose(&mut self, logits: &[f32]) -> Result<Choice, ChooseError> {
+        let laid = self.guide.as_mut().and_then(|guide| {
+            self.tokens[self.guided..].iter().for_each(|token| guide.read(*token));
+            guide.laid()
+        });
+        self.guided = self.tokens.len();
         let context = StepContext {
             tokens: &self.tokens,
             prompt_tokens: self.request.tokens.len() - self.request.prefilled,
@@ -111,7 +123,10 @@ impl Run {
             choice: self.request.choice,
             step: self.step(),
         };
-        self.policy.choose(logits, &context, &mut self.scratch)
+        match laid {
+            Some(laid) => self.policy.lay(logits, laid, &context, &mut self.scratch),
+            None => self.policy.choose(logits, &context, &mut self.scratch),
+        }
     }
 
     /// Appends the chosen token; says whether it ends the run.

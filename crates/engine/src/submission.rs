@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use causeway_policy::Policy;
+use causeway_policy::{Guide, Policy};
 use causeway_request::{Priority, Request, RequestId};
 
 /// What an engine was started with.
@@ -64,6 +64,8 @@ pub struct Submission {
     pub shares_with: Option<RequestId>,
     /// How many of the best tokens under the raw logits each step tells of.
     pub top_logprobs: usize,
+    /// Lays tokens down where the policy leaves no choice; `None` where it always chooses.
+    pub guide: Option<Box<dyn Guide>>,
 }
 
 impl Submission {
@@ -79,6 +81,7 @@ impl Submission {
             cache_salt: None,
             shares_with: None,
             top_logprobs: 0,
+            guide: None,
         }
     }
 }

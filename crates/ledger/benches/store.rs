@@ -126,6 +126,7 @@ fn record(index: u64) -> Record {
                 removed_by: None,
                 runner_up: Some((TokenId(small(random())), fraction / 2.0)),
                 cause: Cause::Chosen,
+                forced_by: None,
             },
             pass: 1_000_000 + u64::from(step),
             rows: 8,

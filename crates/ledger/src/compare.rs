@@ -263,6 +263,7 @@ fn differing_fields(a: &Step, b: &Step) -> Vec<&'static str> {
         entropy,
         raw_best,
         removed_by,
+        forced_by,
         runner_up,
     } = reasons;
     let bits = |value: &Option<f64>| value.map(f64::to_bits);
@@ -282,6 +283,7 @@ fn differing_fields(a: &Step, b: &Step) -> Vec<&'static str> {
         ("entropy", entropy.to_bits() != other.entropy.to_bits()),
         ("raw_best", *raw_best != other.raw_best),
         ("removed_by", *removed_by != other.removed_by),
+        ("forced_by", *forced_by != other.forced_by),
         ("runner_up", second(runner_up) != second(&other.runner_up)),
     ];
     differs.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()

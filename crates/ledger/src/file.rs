@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::builder::follows;
-use crate::{End, RECEIVED_BYTES_MAX, Record, SCHEMA, Sha256, Start, Step, StepError};
+use crate::{End, RECEIVED_BYTES_MAX, Reasons, Record, SCHEMA, Sha256, Start, Step, StepError};
 
 /// Most bytes of a record file; a step takes about 450, so this is room for 140,000 of them.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
@@ -201,8 +201,11 @@ pub(crate) fn check_to_write(record: &Record) -> Result<(), WriteError> {
     check_steps(record)?;
     check_received(record)?;
     let Record { start, steps, end } = record;
-    let texts =
-        |step: &Step| step.piece.0.len() + step.reasons.removed_by.as_ref().map_or(0, String::len);
+    let length = |name: &Option<String>| name.as_ref().map_or(0, String::len);
+    let texts = |step: &Step| {
+        let Reasons { removed_by, forced_by, .. } = &step.reasons;
+        step.piece.0.len() + length(removed_by) + length(forced_by)
+    };
     // A byte that is escaped takes six.
     let steps_bytes: usize = steps.iter().map(|step| STEP_BYTES_MAX + 6 * texts(step)).sum();
     let bytes_at_most = FRAME_BYTES_MAX + line(start).len() + steps_bytes + line(end).len();

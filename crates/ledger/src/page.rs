@@ -156,11 +156,13 @@ fn add_step(page: &mut String, step: &Step) {
     let removed = reasons.removed_by.as_ref();
     let removed = removed
         .map_or_else(String::new, |stage| format!("  {stage} removed token {}", reasons.raw_best));
+    let forced = reasons.forced_by.as_ref();
+    let forced = forced.map_or_else(String::new, |field| format!("  laid by {field}"));
     add_line(
         page,
         format_args!(
             "{:>6}  {:>7}  {:<20}  {}  {}  rank {}  logprob {logprob}  probability {:.4}  \
-             survivors {}  pass {} of {}  {}{removed}",
+             survivors {}  pass {} of {}  {}{removed}{forced}",
             step.step,
             step.token,
             step.piece.quoted(),

@@ -46,8 +46,12 @@ pub struct Reasons {
     pub entropy: f64,
     /// The best token under the raw logits; the chosen one where its rank is 1.
     pub raw_best: u32,
-    /// The stage that removed the raw best token, where one did.
+    /// The stage, or the field that laid another token, that removed the raw best one.
     pub removed_by: Option<String>,
+    /// The policy field that laid a forced token, where it was none of the constraints; left out
+    /// where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forced_by: Option<String>,
     /// The survivor with the next highest policy probability.
     pub runner_up: Option<RunnerUp>,
 }
@@ -168,6 +172,7 @@ fn reasons(step: u32, choice: &Choice) -> Result<(u32, StepCause, Reasons), Step
         removed_by,
         runner_up,
         cause,
+        forced_by,
     } = *choice;
     let finite = |field, value: f64| match value.is_finite() {
         true => Ok(value),
@@ -188,6 +193,7 @@ fn reasons(step: u32, choice: &Choice) -> Result<(u32, StepCause, Reasons), Step
         entropy: finite("entropy", entropy)?,
         raw_best,
         removed_by: removed_by.map(str::to_owned),
+        forced_by: forced_by.map(str::to_owned),
         runner_up,
     };
     Ok((token, cause.into(), reasons))

@@ -74,6 +74,7 @@ pub(crate) fn output(step: u32) -> StepOutput {
             removed_by: Some("forbidden"),
             runner_up: Some((TokenId(6), 0.1)),
             cause: Cause::Chosen,
+            forced_by: None,
         },
         pass: u64::from(step) + 2,
         rows: 1,

@@ -240,5 +240,6 @@ fn account(raw: &Survivors, survivors: &Survivors, drawn: usize, progress: &Prog
         removed_by: progress.removed_by,
         runner_up: runner_up.map(|next| (TokenId(next.token), next.weight / survivors.total)),
         cause: if progress.allowed == Some(1) { Cause::Forced } else { Cause::Chosen },
+        forced_by: None,
     }
 }

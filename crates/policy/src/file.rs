@@ -159,6 +159,8 @@ pub struct Stop {
 pub struct Reasoning {
     pub open: Option<String>,
     pub close: Option<String>,
+    /// Most tokens of an answer that are thought; the closing marker is laid behind them. The
+    /// markers do not count, and 0 closes a thought as it opens.
     pub tokens_max: Option<u64>,
 }
 

@@ -11,6 +11,7 @@ mod draw;
 mod edits;
 mod error;
 mod file;
+mod guide;
 mod like;
 mod limits;
 mod literal;
@@ -37,6 +38,7 @@ pub use file::{
     ModelPin, OnDisconnect, Operation, PolicyFile, Problem, Problems, PromptText, Reasoning, Shape,
     Slo, Stop, Window,
 };
+pub use guide::{Guide, Laid, THOUGHT_BUDGET};
 pub use like::Peer;
 pub use literal::Literal;
 pub use mask::TokenMask;

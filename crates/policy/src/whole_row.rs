@@ -206,12 +206,13 @@ fn account(
         removed_by: progress.removed_by,
         runner_up,
         cause: if progress.allowed == Some(1) { Cause::Forced } else { Cause::Chosen },
+        forced_by: None,
     };
     (choice, list)
 }
 
 /// Place of a token under the raw logits, from 1: those above it, and equals with a lower id.
-fn rank(logits: &[f32], token: TokenId) -> u32 {
+pub(crate) fn rank(logits: &[f32], token: TokenId) -> u32 {
     let own = logits[token.index()];
     // A count per block stays in registers; blocks of 4096 cannot overflow it.
     let above = |block: &[f32]| block.iter().map(|&v| u32::from(v > own)).sum::<u32>();

@@ -7,7 +7,7 @@ use crate::{RequestId, StopReason, TokenId};
 pub enum Cause {
     /// Picked by the policy among at least two tokens that the constraints allowed.
     Chosen,
-    /// The only token the constraints allowed: nothing was decided.
+    /// The only token the policy allowed: nothing was decided.
     Forced,
     /// Laid down before the run began, by a response prefill.
     Prefilled,
@@ -33,12 +33,14 @@ pub struct Choice {
     pub entropy: f64,
     /// The raw best token, where it is another than the chosen one.
     pub raw_best: TokenId,
-    /// The stage that removed the raw best token, where one did.
+    /// The stage, or the field that laid another token, that removed the raw best one.
     pub removed_by: Option<&'static str>,
     /// The survivor with the next highest policy probability, and that probability.
     pub runner_up: Option<(TokenId, f64)>,
-    /// Whether the constraints left a choice at all.
+    /// Whether there was a choice at all.
     pub cause: Cause,
+    /// The policy field that laid the token, where none of the constraints forced it.
+    pub forced_by: Option<&'static str>,
 }
 
 /// One decoding step of one request.

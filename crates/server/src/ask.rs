@@ -269,6 +269,7 @@ impl State {
             cache_salt: salt,
             shares_with: leader,
             top_logprobs: ask.wants_tokens.unwrap_or(0),
+            guide: None,
         };
         let run = Run {
             id,

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use causeway_engine::PassAccount;
 use causeway_ledger::{CacheKey, CacheScope, Passes, Start, Step, StepCause, Stop, Store, Stored};
+use causeway_policy::THOUGHT_BUDGET;
 use causeway_request::{Cause, Choice, Digest, RequestId, StepOutput, StopReason, TokenId};
 use causeway_text::AnswerRules;
 
@@ -103,6 +104,8 @@ fn output(request: RequestId, step: &Step, stop: Option<StopReason>) -> StepOutp
                 StepCause::Forced => Cause::Forced,
                 StepCause::Prefilled => Cause::Prefilled,
             },
+            // One field lays tokens down.
+            forced_by: reasons.forced_by.as_ref().map(|_| THOUGHT_BUDGET),
         },
         pass: step.pass,
         rows: step.rows,

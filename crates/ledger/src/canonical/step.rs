@@ -64,10 +64,23 @@ fn push_step(json: &mut String, step: &Step, part: Part) {
 }
 
 fn push_reasons(json: &mut String, reasons: &Reasons) {
-    let Reasons { logprob, rank, probability, survivors, entropy, raw_best, removed_by, runner_up } =
-        reasons;
+    let Reasons {
+        logprob,
+        rank,
+        probability,
+        survivors,
+        entropy,
+        raw_best,
+        removed_by,
+        forced_by,
+        runner_up,
+    } = reasons;
     json.push_str("{\"entropy\":");
     push_fraction(json, *entropy);
+    if let Some(field) = forced_by {
+        json.push_str(",\"forced_by\":");
+        push_text(json, field);
+    }
     json.push_str(",\"logprob\":");
     match logprob {
         Some(logprob) => push_fraction(json, *logprob),

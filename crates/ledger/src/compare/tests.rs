@@ -233,6 +233,7 @@ fn every_field_that_exactness_promises_is_compared() {
     check_field("entropy", |step| step.reasons.entropy = 7.0);
     check_field("raw_best", |step| step.reasons.raw_best = 7);
     check_field("removed_by", |step| step.reasons.removed_by = None);
+    check_field("forced_by", |step| step.reasons.forced_by = Some("a field".to_owned()));
     check_field("runner_up", |step| step.reasons.runner_up = None);
     // Zeros of either sign are other bits.
     let mut zero = sample();

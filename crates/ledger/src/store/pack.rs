@@ -16,6 +16,8 @@ const STEP_BYTES_MIN: usize = 8 + 2 * 8 + 16;
 
 // The flags' bits.
 const CAUSE: u8 = 0b11;
+/// In the place of a cause: forced, by a field of the policy whose name follows.
+const LAID: u8 = 0b11;
 const SHOWN_SHIFT: u8 = 2;
 const SHOWN: u8 = 0b11 << SHOWN_SHIFT;
 const HAS_LOGPROB: u8 = 1 << 4;
@@ -25,8 +27,7 @@ const IS_RAW_BEST: u8 = 1 << 7;
 
 /// Packs steps, whose indexes must follow one another and whose times must not go back.
 pub(super) fn pack_steps(steps: &[Step]) -> Vec<u8> {
-    let mut stages: Vec<&str> =
-        steps.iter().filter_map(|step| step.reasons.removed_by.as_deref()).collect();
+    let mut stages: Vec<&str> = steps.iter().flat_map(|step| names(&step.reasons)).collect();
     stages.sort_unstable();
     stages.dedup();
     let mut bytes = Vec::with_capacity(64 + 96 * steps.len());
@@ -43,6 +44,11 @@ pub(super) fn pack_steps(steps: &[Step]) -> Vec<u8> {
     bytes
 }
 
+/// Stages and fields that a step names.
+fn names(reasons: &Reasons) -> impl Iterator<Item = &str> {
+    reasons.removed_by.as_deref().into_iter().chain(reasons.forced_by.as_deref())
+}
+
 fn push_step(bytes: &mut Vec<u8>, step: &Step, stages: &[&str], before: (u64, u64)) {
     let Step {
         step: _, // one above the step before it
@@ -56,11 +62,25 @@ fn push_step(bytes: &mut Vec<u8>, step: &Step, stages: &[&str], before: (u64, u6
         since_arrival_ns,
         digest: LogitsDigest(digest),
     } = step;
-    let Reasons { logprob, rank, probability, survivors, entropy, raw_best, removed_by, runner_up } =
-        reasons;
+    let Reasons {
+        logprob,
+        rank,
+        probability,
+        survivors,
+        entropy,
+        raw_best,
+        removed_by,
+        forced_by,
+        runner_up,
+    } = reasons;
     let flag = |claim: bool, bit: u8| if claim { bit } else { 0 };
+    let name = |name: &String| {
+        stages.binary_search(&name.as_str()).expect("every name was collected") as u64
+    };
+    // Only a forced step can be by a field.
+    let forced_by = forced_by.as_ref().filter(|_| *cause == StepCause::Forced);
     bytes.push(
-        (*cause as u8)
+        forced_by.map_or(*cause as u8, |_| LAID)
             | (*shown as u8) << SHOWN_SHIFT
             | flag(logprob.is_some(), HAS_LOGPROB)
             | flag(runner_up.is_some(), HAS_RUNNER_UP)
@@ -77,10 +97,8 @@ fn push_step(bytes: &mut Vec<u8>, step: &Step, stages: &[&str], before: (u64, u6
     if raw_best != token {
         push_number(bytes, u64::from(*raw_best));
     }
-    if let Some(stage) = removed_by {
-        let index = stages.binary_search(&stage.as_str()).expect("every stage was collected");
-        push_number(bytes, index as u64);
-    }
+    removed_by.iter().for_each(|stage| push_number(bytes, name(stage)));
+    forced_by.iter().for_each(|field| push_number(bytes, name(field)));
     if let Some(RunnerUp { token, probability }) = runner_up {
         push_number(bytes, u64::from(*token));
         push_fraction(bytes, *probability);
@@ -246,8 +264,12 @@ impl Packed<'_> {
         let survivors = self.number()?;
         let entropy = self.fraction()?;
         let raw_best = if has(IS_RAW_BEST) { token } else { self.number()? };
-        let stage = has(HAS_REMOVED_BY).then(|| self.number::<usize>()).transpose()?;
-        let removed_by = stage.map(|index| stages.get(index).cloned().ok_or(range)).transpose()?;
+        let mut name = |is_there: bool| {
+            let index = is_there.then(|| self.number::<usize>()).transpose()?;
+            index.map(|index| stages.get(index).cloned().ok_or(range)).transpose()
+        };
+        let removed_by = name(has(HAS_REMOVED_BY))?;
+        let forced_by = name(flags & CAUSE == LAID)?;
         let runner_up = if has(HAS_RUNNER_UP) {
             Some(RunnerUp { token: self.number()?, probability: self.fraction()? })
         } else {
@@ -261,6 +283,7 @@ impl Packed<'_> {
             entropy,
             raw_best,
             removed_by,
+            forced_by,
             runner_up,
         };
         Ok(Step {
@@ -286,7 +309,8 @@ impl Packed<'_> {
 }
 
 fn cause(flags: u8) -> Option<StepCause> {
-    let known = [StepCause::Chosen, StepCause::Forced, StepCause::Prefilled];
+    // The last one is `LAID`.
+    let known = [StepCause::Chosen, StepCause::Forced, StepCause::Prefilled, StepCause::Forced];
     known.get(usize::from(flags & CAUSE)).copied()
 }
 

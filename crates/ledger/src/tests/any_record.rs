@@ -27,6 +27,7 @@ fn reasons() -> impl Strategy<Value = Reasons> {
                 entropy,
                 raw_best,
                 removed_by,
+                forced_by: None,
                 runner_up,
             }
         },
@@ -63,6 +64,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             step.since_arrival_ns = ns;
             if index % 3 == 0 {
                 step.reasons.raw_best = step.token;
+            }
+            if index % 2 == 0 && step.cause == StepCause::Forced {
+                step.reasons.forced_by = Some(format!("field {}", index % 5));
             }
         }
         steps

@@ -157,7 +157,7 @@ fn bind_reasoning(reasoning: &mut Reasoning, b: &mut Binder<'_>) {
     let Reasoning { open, close, tokens_max } = reasoning;
     b.field("open", label(open));
     b.field("close", label(close));
-    b.field("tokens_max", MaybeCount(tokens_max, 1, COUNT_MAX));
+    b.field("tokens_max", MaybeCount(tokens_max, 0, COUNT_MAX));
 }
 
 fn bind_operation(operation: &mut Operation, b: &mut Binder<'_>) {

@@ -1,0 +1,88 @@
+//! Tokens that are laid down rather than chosen: who says so, and the account of such a step.
+
+use std::fmt;
+
+use causeway_request::{Cause, Choice, TokenId};
+
+use crate::choose::{Scratch, StepContext};
+use crate::dense::Row;
+use crate::error::ChooseError;
+use crate::mass::Mass;
+use crate::policy::Policy;
+use crate::whole_row::rank;
+
+/// The field that lays the closing marker of a thought, by its path in the policy file.
+pub const THOUGHT_BUDGET: &str = "reasoning.tokens_max";
+
+/// A token that must come next, and the field of the policy that says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Laid {
+    pub token: TokenId,
+    /// Its path in the policy file, as in `reasoning.tokens_max`.
+    pub by: &'static str,
+}
+
+/// Follows one generation prefix and says where the policy has no choice.
+///
+/// It may depend on the policy, the prompt and the tokens it has read, and on nothing else: what
+/// it says is part of what a replay reproduces.
+pub trait Guide: fmt::Debug + Send {
+    /// Reads the next token of the generation prefix, chosen or laid; the response prefill is
+    /// known to it from the start.
+    fn read(&mut self, token: TokenId);
+
+    /// The token that must come next; `None` leaves the choice to the policy.
+    fn laid(&self) -> Option<Laid>;
+
+    /// A second guide that has read the same.
+    fn boxed(&self) -> Box<dyn Guide>;
+}
+
+impl Clone for Box<dyn Guide> {
+    fn clone(&self) -> Self {
+        (**self).boxed()
+    }
+}
+
+impl Policy {
+    /// The account of a step whose token is laid: forced, whatever the stages would make of it.
+    ///
+    /// The token has the probability 1 under the policy and is the one survivor; its
+    /// log-probability and its rank are the row's, as for every token.
+    ///
+    /// # Errors
+    /// A row that is not fit to choose from, or a token outside the vocabulary.
+    pub fn lay(
+        &self,
+        logits: &[f32],
+        laid: Laid,
+        context: &StepContext<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Choice, ChooseError> {
+        self.check(logits.len(), None, context)?;
+        let Laid { token, by } = laid;
+        let vocab_size = self.vocab_size;
+        let logit = logits.get(token.index()).copied();
+        let logit = logit.ok_or(ChooseError::TokenOutside { token, vocab_size })?;
+        let row = Row::scan(logits, context.step, &mut scratch.row)?;
+        let best = row.best().expect("the scan saw a finite value");
+        let raw = Mass::of(&row, best, None);
+        let raw_best = TokenId(raw.best.token);
+        Ok(Choice {
+            token,
+            logprob: raw.logprob(f64::from(logit)),
+            rank: rank(logits, token),
+            probability: 1.0,
+            survivors: 1,
+            entropy: raw.entropy(),
+            raw_best,
+            removed_by: (raw_best != token).then_some(by),
+            runner_up: None,
+            cause: Cause::Forced,
+            forced_by: Some(by),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
