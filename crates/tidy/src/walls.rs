@@ -67,7 +67,10 @@ pub const ROOMS: &[Room] = &[
     Room { name: "ledger", arrows: &["request", "policy"], banned: &["std::net", "async"] },
     Room {
         name: "session",
-        arrows: &["request", "models", "text", "weights", "kernels", "model", "policy", "ledger"],
+        arrows: &[
+            "request", "models", "text", "weights", "kernels", "kv_cache", "model", "policy",
+            "ledger",
+        ],
         banned: &["std::net", "Instant", "SystemTime", "async"],
     },
     Room {
