@@ -83,6 +83,8 @@ pub struct BlockCounts {
     pub free: usize,
     /// Kept blocks given up so far because room was needed.
     pub evictions: u64,
+    /// Blocks brought back from the shelf so far.
+    pub restored: u64,
 }
 
 /// The KV cache of an engine.
@@ -94,6 +96,8 @@ pub struct Cache {
     pub(crate) groups: Vec<Group>,
     sequences: BTreeMap<RequestId, Sequence>,
     pub(crate) shelf: Option<Box<dyn Shelf>>,
+    /// Blocks brought back from the shelf.
+    pub(crate) restored: u64,
 }
 
 impl Cache {
@@ -118,7 +122,7 @@ impl Cache {
             group_of.push(group);
         }
         let layers = layers.iter().map(|&layer| Layer::new(*kind, layer)).collect();
-        Self { layers, group_of, groups, sequences: BTreeMap::new(), shelf: None }
+        Self { layers, group_of, groups, sequences: BTreeMap::new(), shelf: None, restored: 0 }
     }
 
     /// Gives `request` room for every position below `end`.
@@ -332,7 +336,7 @@ impl Cache {
     /// Where the blocks are.
     #[must_use]
     pub fn counts(&self) -> BlockCounts {
-        let mut counts = BlockCounts::default();
+        let mut counts = BlockCounts { restored: self.restored, ..BlockCounts::default() };
         for group in &self.groups {
             counts.held += group.blocks().held_count();
             counts.cached += group.blocks().idle_count();

@@ -1,5 +1,6 @@
 //! Names the contents of a block by all that they depend on: a chain of hashes.
 
+use causeway_kernels::NUMERICS_VERSION;
 use causeway_request::TokenId;
 use sha2::{Digest as _, Sha256};
 
@@ -17,10 +18,22 @@ impl ChainHash {
     ///
     /// `model` covers the weights and what was fixed when they were loaded, `kv_type` is the
     /// number format's name, and a sequence without salt differs from one with an empty salt.
+    /// The version of the numerics is in it too: blocks outlive the program that computed them.
     #[must_use]
     pub fn root(model: &[u8; 32], kv_type: &str, salt: Option<&str>) -> Self {
+        Self::root_under(NUMERICS_VERSION, model, kv_type, salt)
+    }
+
+    /// The root under any version of the numerics.
+    pub(crate) fn root_under(
+        numerics_version: u32,
+        model: &[u8; 32],
+        kv_type: &str,
+        salt: Option<&str>,
+    ) -> Self {
         let mut hasher = Sha256::new();
-        hasher.update(b"causeway kv prefix 1\0");
+        hasher.update(b"causeway kv prefix 2\0");
+        hasher.update(numerics_version.to_le_bytes());
         hasher.update(model);
         // Each part after its length, so that no two lists of parts read the same.
         for part in [Some(kv_type), salt] {
@@ -48,6 +61,8 @@ impl ChainHash {
     }
 
     /// The name, outside memory, of the block that one group of layers has under this name.
+    ///
+    /// The number in it goes up when the bytes of a block are laid out otherwise.
     #[must_use]
     pub fn in_group(&self, index: usize) -> Self {
         let hasher = Sha256::new().chain_update(b"causeway kv group 1\0");

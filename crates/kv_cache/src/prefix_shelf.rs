@@ -13,11 +13,23 @@ const SEAL_BYTES: usize = 32;
 /// It may forget whatever it wants: what does not come back is computed again. What comes back
 /// wrong is found out by its hash, so a shelf need not guard against damage.
 pub trait Shelf: std::fmt::Debug + Send + Sync {
+    /// Most bytes that it keeps.
+    fn bytes_max(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Whether `get` would probably find it.
     fn holds(&self, name: &ChainHash) -> bool;
 
-    /// Keeps `bytes`, or not.
+    /// Told that a block of so many bytes leaves memory: whether `put` would keep it, since it
+    /// is not there yet and there is time for it.
+    fn wants(&mut self, name: &ChainHash, bytes: usize) -> bool;
+
+    /// Keeps `bytes`, or not; called between two steps, so it may not wait.
     fn put(&mut self, name: &ChainHash, bytes: Vec<u8>);
+
+    /// Waits until there is time for another `put`.
+    fn wait_for_room(&mut self) {}
 
     /// What was put there.
     fn get(&mut self, name: &ChainHash) -> Option<Vec<u8>>;
@@ -29,7 +41,7 @@ pub trait Shelf: std::fmt::Debug + Send + Sync {
 /// A block of one group of layers as bytes: keys and values layer by layer, then the SHA-256
 /// over its name and all of them.
 fn to_bytes(layers: &[Layer], group: &Group, block: BlockId, name: &ChainHash) -> Vec<u8> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(block_bytes(layers, group) + SEAL_BYTES);
     for &layer in &group.layers {
         let (keys, values) = layers[layer].block(block);
         bytes.extend_from_slice(keys);
@@ -55,13 +67,28 @@ impl Cache {
         self.shelf = Some(shelf);
     }
 
-    /// Puts every kept block that nobody holds on the shelf; it stays in memory too.
+    /// Puts every kept block that nobody holds on the shelf, as far as it has room, those last
+    /// that would leave memory last; they stay in memory too. May wait for the shelf.
     pub fn shelve(&mut self) {
         let Some(shelf) = &mut self.shelf else { return };
-        for (index, group) in self.groups.iter().enumerate() {
-            for (block, name) in group.idle_blocks() {
-                put(&mut **shelf, &self.layers, (index, group), (block, name));
-            }
+        // By group, the last to leave first.
+        let mut idle: Vec<Vec<_>> = self.groups.iter().map(|g| g.idle_blocks().collect()).collect();
+        idle.iter_mut().for_each(|blocks| blocks.reverse());
+        let longest = idle.iter().map(Vec::len).max().unwrap_or(0);
+        let ages = 0..longest;
+        let of_age = |age| idle.iter().map(move |blocks: &Vec<_>| blocks.get(age)).enumerate();
+        let mut leaving = Vec::new();
+        let mut room = shelf.bytes_max();
+        for (index, block) in ages.flat_map(of_age) {
+            let (Some(&block), group) = (block, &self.groups[index]) else { continue };
+            let bytes = (block_bytes(&self.layers, group) + SEAL_BYTES) as u64;
+            let Some(rest) = room.checked_sub(bytes) else { break };
+            room = rest;
+            leaving.push((index, block));
+        }
+        for (index, block) in leaving.into_iter().rev() {
+            shelf.wait_for_room();
+            put(&mut **shelf, &self.layers, (index, &self.groups[index]), block);
         }
     }
 
@@ -117,10 +144,10 @@ impl Cache {
 
     /// Reads one block from the shelf into a block that is then held once, and named.
     fn bring_back(&mut self, index: usize, name: &ChainHash) -> Option<BlockId> {
-        let of_layer = |&layer: &usize| 2 * self.layers[layer].block_bytes();
-        let wanted = self.groups[index].layers.iter().map(of_layer).sum();
+        let wanted = block_bytes(&self.layers, &self.groups[index]);
         let (shelf, shelved) = (self.shelf.as_mut()?, name.in_group(index));
-        if !shelf.holds(&shelved) {
+        // A request that waits for room asks again and again.
+        if self.groups[index].available() == 0 || !shelf.holds(&shelved) {
             return None;
         }
         let bytes = shelf.get(&shelved)?;
@@ -137,8 +164,14 @@ impl Cache {
             rest = others;
         }
         self.groups[index].name(block, *name);
+        self.restored += 1;
         Some(block)
     }
+}
+
+/// Bytes of the keys and values of one block of a group.
+fn block_bytes(layers: &[Layer], group: &Group) -> usize {
+    group.layers.iter().map(|&layer| 2 * layers[layer].block_bytes()).sum()
 }
 
 fn put(
@@ -148,7 +181,7 @@ fn put(
     (block, name): (BlockId, ChainHash),
 ) {
     let shelved = name.in_group(index);
-    if !shelf.holds(&shelved) {
+    if shelf.wants(&shelved, block_bytes(layers, group) + SEAL_BYTES) {
         shelf.put(&shelved, to_bytes(layers, group, block, &shelved));
     }
 }

@@ -142,6 +142,10 @@ impl Shelf for Board {
         self.0.lock().unwrap().contains_key(name)
     }
 
+    fn wants(&mut self, name: &ChainHash, _bytes: usize) -> bool {
+        !self.holds(name)
+    }
+
     fn put(&mut self, name: &ChainHash, bytes: Vec<u8>) {
         self.0.lock().unwrap().insert(*name, bytes);
     }

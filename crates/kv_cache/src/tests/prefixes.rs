@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use causeway_kernels::{HeadQueries, Kernels};
+use causeway_kernels::{HeadQueries, Kernels, NUMERICS_VERSION};
 use causeway_request::{RequestId, TokenId};
 
 use super::cache;
@@ -83,6 +83,7 @@ fn a_root_tells_every_part_apart() {
         ChainHash::root(&[7; 32], "f32", Some("y")),
         // The same letters, cut elsewhere.
         ChainHash::root(&[7; 32], "f32x", None),
+        ChainHash::root_under(NUMERICS_VERSION + 1, &[7; 32], "f32", None),
     ];
     let links = roots.iter().map(|root| (chain(*root, &tokens(16, 0))[0], ()));
     assert_eq!(links.collect::<BTreeMap<_, _>>().len(), roots.len());
@@ -146,7 +147,8 @@ fn the_longest_idle_is_given_up_first_and_counted() {
         compute(&mut cache, id, prompt, 0, 33);
         cache.remove(id);
     }
-    let counts = |held, cached, free, evictions| BlockCounts { held, cached, free, evictions };
+    let counts =
+        |held, cached, free, evictions| BlockCounts { held, cached, free, evictions, restored: 0 };
     // Two whole blocks of each stay, and the half full ones were free at once.
     assert_eq!(cache.counts(), counts(0, 4, 1, 0));
     let used = cache.attach(RequestId(7), &chain(root(), &prompts[0]), 33);
@@ -201,23 +203,44 @@ fn a_promise_takes_all_or_nothing_and_leaves_some() {
 
 /// A shelf in memory, which its test can look into and damage.
 #[derive(Debug, Clone, Default)]
-struct Board(Arc<Mutex<BTreeMap<ChainHash, Vec<u8>>>>);
+struct Board {
+    blocks: Arc<Mutex<BTreeMap<ChainHash, Vec<u8>>>>,
+    reads: Arc<Mutex<usize>>,
+    room: Option<u64>,
+    /// Takes a block only after it was waited for.
+    is_busy: bool,
+    has_time: bool,
+}
 
 impl Shelf for Board {
+    fn bytes_max(&self) -> u64 {
+        self.room.unwrap_or(u64::MAX)
+    }
+
     fn holds(&self, name: &ChainHash) -> bool {
-        self.0.lock().unwrap().contains_key(name)
+        self.blocks.lock().unwrap().contains_key(name)
+    }
+
+    fn wants(&mut self, name: &ChainHash, _bytes: usize) -> bool {
+        !self.holds(name) && (self.has_time || !self.is_busy)
     }
 
     fn put(&mut self, name: &ChainHash, bytes: Vec<u8>) {
-        assert!(self.0.lock().unwrap().insert(*name, bytes).is_none(), "put once");
+        assert!(self.blocks.lock().unwrap().insert(*name, bytes).is_none(), "put once");
+        self.has_time = false;
+    }
+
+    fn wait_for_room(&mut self) {
+        self.has_time = true;
     }
 
     fn get(&mut self, name: &ChainHash) -> Option<Vec<u8>> {
-        self.0.lock().unwrap().get(name).cloned()
+        *self.reads.lock().unwrap() += 1;
+        self.blocks.lock().unwrap().get(name).cloned()
     }
 
     fn discard(&mut self, name: &ChainHash) {
-        self.0.lock().unwrap().remove(name);
+        self.blocks.lock().unwrap().remove(name);
     }
 }
 
@@ -229,11 +252,11 @@ fn hit_after(damage: impl Fn(&mut Vec<u8>)) -> usize {
     compute(&mut before, RequestId(0), &prompt, 0, 100);
     before.remove(RequestId(0));
     before.shelve();
-    let count = board.0.lock().unwrap().len();
+    let count = board.blocks.lock().unwrap().len();
     assert_eq!(count, 12, "six whole blocks in each of two groups");
     // The third block of the layers that keep everything.
     let third = chain(root(), &prompt)[2].in_group(0);
-    damage(board.0.lock().unwrap().get_mut(&third).unwrap());
+    damage(board.blocks.lock().unwrap().get_mut(&third).unwrap());
     let mut after = both();
     after.set_shelf(Box::new(board.clone()));
     let hit = after.attach(RequestId(1), &chain(root(), &prompt), 100);
@@ -265,15 +288,63 @@ fn what_leaves_memory_comes_back_from_the_shelf() {
         let hit = cache.attach(id, &chain(root(), prompt), 49);
         assert_eq!(hit, if turn < 2 { 0 } else { 48 });
         if hit == 0 {
-            cache.reserve(id, 49).unwrap();
-            for position in 0..49 {
-                let row = [content(prompt, position); 2 * HEAD_DIM];
-                cache.open_blocks(0, &[(id, position)])[0].write(position, &row, &row);
-            }
-            cache.offer(id, &chain(root(), prompt), 49);
+            compute_one(&mut cache, id, prompt);
         }
         cache.remove(id);
     }
+}
+
+/// Computes a prompt in a cache of one layer.
+fn compute_one(cache: &mut Cache, id: RequestId, prompt: &[TokenId]) {
+    cache.reserve(id, prompt.len()).unwrap();
+    for position in 0..prompt.len() {
+        let row = [content(prompt, position); 2 * HEAD_DIM];
+        cache.open_blocks(0, &[(id, position)])[0].write(position, &row, &row);
+    }
+    cache.offer(id, &chain(root(), prompt), prompt.len());
+}
+
+/// Puts twelve blocks of two groups on a shelf that holds some of them; asks for them again.
+fn hit_of_shelf(room: Option<u64>, is_busy: bool) -> (usize, usize) {
+    let (board, prompt) = (Board { room, is_busy, ..Board::default() }, tokens(100, 3));
+    let mut before = both();
+    before.set_shelf(Box::new(board.clone()));
+    compute(&mut before, RequestId(0), &prompt, 0, 100);
+    before.remove(RequestId(0));
+    before.shelve();
+    let mut after = both();
+    after.set_shelf(Box::new(board.clone()));
+    let hit = after.attach(RequestId(1), &chain(root(), &prompt), 100);
+    let count = board.blocks.lock().unwrap().len();
+    assert_eq!(after.counts().restored, if hit == 0 { 0 } else { hit as u64 / 16 + 2 });
+    (count, hit)
+}
+
+#[test]
+fn a_small_shelf_gets_the_beginnings_of_every_group_and_a_busy_one_is_waited_for() {
+    // 2 heads, 32 dimensions with the padding, 16 positions, 4 bytes, keys and values, a seal.
+    let block = 2 * 32 * 16 * 4 * 2 + 32;
+    assert_eq!(hit_of_shelf(None, false), (12, 96));
+    assert_eq!(hit_of_shelf(None, true), (12, 96));
+    assert_eq!(hit_of_shelf(Some(8 * block), false), (8, 64));
+    assert_eq!(hit_of_shelf(Some(9 * block - 1), true), (8, 64));
+    assert_eq!(hit_of_shelf(Some(block - 1), false), (0, 0));
+}
+
+#[test]
+fn what_is_held_is_not_read_from_the_shelf_in_vain() {
+    let board = Board::default();
+    let mut cache = cache(&[None], KvType::F32, 48);
+    cache.set_shelf(Box::new(board.clone()));
+    let prompt = tokens(49, 1);
+    compute_one(&mut cache, RequestId(0), &prompt);
+    cache.remove(RequestId(0));
+    cache.reserve(RequestId(1), 80).unwrap();
+    assert_eq!(cache.counts().free, 0, "everything is held");
+    for _ in 0..3 {
+        assert_eq!(cache.attach(RequestId(2), &chain(root(), &prompt), 49), 0);
+    }
+    assert_eq!(*board.reads.lock().unwrap(), 0);
 }
 
 /// Sequences that begin alike come, go on and go, in a pool that is too small to keep them.
