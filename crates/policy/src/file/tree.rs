@@ -68,7 +68,10 @@ impl PolicyFile {
         let mut tree = written(&mut file);
         without(&mut tree, &written(&mut Self::default()));
         tree.insert("schema".to_owned(), json!(SCHEMA));
-        Value::Object(tree).to_string()
+        let mut tree = Value::Object(tree);
+        // Whether the library keeps keys sorted depends on a feature that any crate may set.
+        tree.sort_all_objects();
+        tree.to_string()
     }
 
     /// The whole tree as JSON with every default filled in.
