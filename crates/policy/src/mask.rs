@@ -43,6 +43,19 @@ impl TokenMask {
         self.set(token, false)
     }
 
+    /// Takes the bits of another set, 32 tokens a word, lowest token in the lowest bit; words that
+    /// are missing allow nothing, and bits beyond the vocabulary are dropped.
+    pub fn assign(&mut self, halves: &[u32]) {
+        self.words.fill(0);
+        for (word, pair) in self.words.iter_mut().zip(halves.chunks(2)) {
+            let high = pair.get(1).copied().unwrap_or(0);
+            *word = u64::from(high) << 32 | u64::from(pair[0]);
+        }
+        if let (Some(last), rest @ 1..) = (self.words.last_mut(), self.vocab_size % 64) {
+            *last &= (1 << rest) - 1;
+        }
+    }
+
     /// Whether the token is allowed; none outside the vocabulary is.
     #[must_use]
     pub fn allows(&self, token: TokenId) -> bool {
