@@ -124,10 +124,10 @@ pub fn quantise_kv(x: &[f32], codes: &mut [i8]) -> u16 {
 
 /// Keys and values of one sequence for one layer and one KV head.
 ///
-/// Tile `t` of the sequence (positions `16 t` to `16 t + 15`) starts at byte
-/// `table[t - first_tile] * stride + offset` of both slices; a tile of keys is
-/// `(padded_dim, 16)`, one of values `(16, padded_dim)`. Where there are scales, those of a
-/// tile follow its codes, `(blocks, 16)` for both: sixteen positions side by side.
+/// Tile `t` of the sequence (positions `16 t` to `16 t + 15`) is number
+/// `table[t - first_tile]` of both slices; a tile of keys is `(padded_dim, 16)`, one of values
+/// `(16, padded_dim)`. Where there are scales, those of a tile follow its codes,
+/// `(blocks, 16)` for both: sixteen positions side by side.
 #[derive(Debug, Clone, Copy)]
 pub struct KvSlab<'a> {
     pub kind: KvType,
@@ -135,26 +135,30 @@ pub struct KvSlab<'a> {
     pub values: &'a [u8],
     pub table: &'a [u32],
     pub first_tile: usize,
-    pub stride: usize,
-    pub offset: usize,
     /// Head dimension, rounded up to a multiple of 16 by zeros.
     pub padded_dim: usize,
 }
 
 impl<'a> KvSlab<'a> {
     fn tile<'b>(&self, bytes: &'b [u8], tile: usize) -> &'b [u8] {
-        let at = self.table[tile - self.first_tile] as usize * self.stride + self.offset;
-        &bytes[at..at + self.kind.tile_bytes(self.padded_dim)]
+        let len = self.kind.tile_bytes(self.padded_dim);
+        let at = self.table[tile - self.first_tile] as usize * len;
+        &bytes[at..at + len]
     }
 
     /// Where the keys of a tile begin, if the sequence has it: to ask for them ahead.
     pub(crate) fn keys_at(&self, tile: usize) -> Option<*const u8> {
-        let block = *self.table.get(tile.checked_sub(self.first_tile)?)?;
-        self.keys.get(block as usize * self.stride + self.offset..).map(<[u8]>::as_ptr)
+        let number = *self.table.get(tile.checked_sub(self.first_tile)?)? as usize;
+        let at = number * self.kind.tile_bytes(self.padded_dim);
+        self.keys.get(at..).map(<[u8]>::as_ptr)
     }
 
     /// Keys of one tile, `(padded_dim, 16)`, and their scales.
-    pub(crate) fn keys_of(&self, tile: usize) -> &'a [u8] {
+    ///
+    /// # Panics
+    /// If the sequence does not have it.
+    #[must_use]
+    pub fn keys_of(&self, tile: usize) -> &'a [u8] {
         self.tile(self.keys, tile)
     }
 

@@ -2,7 +2,7 @@
 
 /// Attention over segments; repeats `scalar::attend` operation for operation.
 ///
-/// Queries come in tiles of at most `tile`. Tiles of two, of four and the whole ones have as many
+/// Queries come in tiles of at most `tile`. Tiles of two, of up to four and larger ones have as many
 /// vectors of keys or values `beside` each other as give enough sums to keep the units busy.
 macro_rules! lane_attention {
     ($features:literal, tile $tile:literal, beside $two:literal, $four:literal, $whole:literal) => {
@@ -13,6 +13,8 @@ macro_rules! lane_attention {
         const F32: u8 = KvType::F32 as u8;
         const F16: u8 = KvType::F16 as u8;
         const Q8_0: u8 = KvType::Q8_0 as u8;
+        /// Queries of the Qwen 2 models that share a KV head, as far as a tile holds them.
+        const SEVEN: usize = if $tile < 7 { $tile } else { 7 };
 
         /// Softmax state of one query: largest score, sum of exponentials.
         #[derive(Clone, Copy)]
@@ -86,7 +88,9 @@ macro_rules! lane_attention {
         ) {
             match (tile.queries.len(), alone) {
                 (1 | 2, _) => attend_tile::<KIND, 2, $two, true>(tile, slab, out),
-                (3 | 4, _) => attend_tile::<KIND, 4, $four, true>(tile, slab, out),
+                (3, _) => attend_tile::<KIND, 3, $four, true>(tile, slab, out),
+                (4, _) => attend_tile::<KIND, 4, $four, true>(tile, slab, out),
+                (7, true) => attend_tile::<KIND, SEVEN, $whole, true>(tile, slab, out),
                 (_, true) => attend_tile::<KIND, $tile, $whole, true>(tile, slab, out),
                 (_, false) => attend_tile::<KIND, $tile, $whole, false>(tile, slab, out),
             }
@@ -143,30 +147,31 @@ macro_rules! lane_attention {
                     visible: &queries.visible[first..end],
                 };
                 ask_for_keys(slab, segments.start);
-                for (segment, out) in segments.clone().zip(out.chunks_mut(count * row_len)) {
-                    let out = &mut out[first * row_len..end * row_len];
-                    match slab.kind {
-                        KvType::F32 => segment_of_few_or_many::<F32>(tile, slab, segment, out),
-                        KvType::F16 => segment_of_few_or_many::<F16>(tile, slab, segment, out),
-                        KvType::Q8_0 => segment_of_few_or_many::<Q8_0>(tile, slab, segment, out),
-                    }
+                let outs = out.chunks_mut(count * row_len);
+                let outs = outs.map(|out| &mut out[first * row_len..end * row_len]);
+                let each = segments.clone().zip(outs);
+                match slab.kind {
+                    KvType::F32 => segments_of_few_or_many::<F32>(tile, slab, each),
+                    KvType::F16 => segments_of_few_or_many::<F16>(tile, slab, each),
+                    KvType::Q8_0 => segments_of_few_or_many::<Q8_0>(tile, slab, each),
                 }
             }
         }
 
-        /// As `attend_few_or_many`, of one segment.
+        /// As `attend_few_or_many`, of each segment by itself.
         #[target_feature(enable = $features)]
         #[inline]
-        fn segment_of_few_or_many<const KIND: u8>(
+        fn segments_of_few_or_many<'o, const KIND: u8>(
             tile: HeadQueries<'_>,
             slab: &KvSlab<'_>,
-            segment: usize,
-            out: &mut [f32],
+            each: impl Iterator<Item = (usize, &'o mut [f32])>,
         ) {
             match tile.queries.len() {
-                1 | 2 => one_segment::<KIND, 2, $two>(tile, slab, segment, out),
-                3 | 4 => one_segment::<KIND, 4, $four>(tile, slab, segment, out),
-                _ => one_segment::<KIND, $tile, $whole>(tile, slab, segment, out),
+                1 | 2 => segments_of_tile::<KIND, 2, $two>(tile, slab, each),
+                3 => segments_of_tile::<KIND, 3, $four>(tile, slab, each),
+                4 => segments_of_tile::<KIND, 4, $four>(tile, slab, each),
+                7 => segments_of_tile::<KIND, SEVEN, $whole>(tile, slab, each),
+                _ => segments_of_tile::<KIND, $tile, $whole>(tile, slab, each),
             }
         }
 
@@ -181,24 +186,25 @@ macro_rules! lane_attention {
             }
         }
 
-        /// One segment by itself: each query's values, then its softmax state.
+        /// Segments by themselves: of each, every query's values, then its softmax state.
         #[target_feature(enable = $features)]
-        fn one_segment<const KIND: u8, const T: usize, const K: usize>(
+        fn segments_of_tile<'o, const KIND: u8, const T: usize, const K: usize>(
             queries: HeadQueries<'_>,
             slab: &KvSlab<'_>,
-            segment: usize,
-            out: &mut [f32],
+            each: impl Iterator<Item = (usize, &'o mut [f32])>,
         ) {
             let turned = turned::<T>(queries);
             let row_len = slab.padded_dim + STATE;
             let mut scores = [[0.0f32; SEGMENT]; T];
-            let mut ranges = [(0, 0); T];
-            let ranges = ranges_in(segment, queries.visible, &mut ranges);
-            let task = (segment * SEGMENT, ranges);
-            let into = (&mut *out, row_len);
-            let parts = segment_of::<KIND, T, K, true>(&turned, slab, task, &mut scores, into);
-            for (out, part) in out.chunks_exact_mut(row_len).zip(parts) {
-                out[slab.padded_dim..][..2].copy_from_slice(&[part.max, part.sum]);
+            for (segment, out) in each {
+                let mut ranges = [(0, 0); T];
+                let ranges = ranges_in(segment, queries.visible, &mut ranges);
+                let task = (segment * SEGMENT, ranges);
+                let into = (&mut *out, row_len);
+                let parts = segment_of::<KIND, T, K, true>(&turned, slab, task, &mut scores, into);
+                for (out, part) in out.chunks_exact_mut(row_len).zip(parts) {
+                    out[slab.padded_dim..][..2].copy_from_slice(&[part.max, part.sum]);
+                }
             }
         }
 
@@ -424,17 +430,13 @@ macro_rules! lane_attention {
             scales
         }
 
-        /// Sixteen dimensions of one position's value; `scales` are those of their block.
+        /// Sixteen dimensions of one position's value, `k` times sixteen into `part`; `scale` is
+        /// that of their block.
         #[target_feature(enable = $features)]
         #[inline]
-        fn value_load<const KIND: u8>(
-            tile: &[u8],
-            dim: usize,
-            (lane, d): (usize, usize),
-            scales: &[f32; TILE],
-        ) -> F {
-            let v = kv_load::<KIND>(tile, lane * dim + d);
-            if KIND == Q8_0 { f_mul(v, f_splat(scales[lane])) } else { v }
+        fn value_load<const KIND: u8>(part: &[u8], k: usize, scale: f32) -> F {
+            let v = kv_load::<KIND>(part, 16 * k);
+            if KIND == Q8_0 { f_mul(v, f_splat(scale)) } else { v }
         }
 
         /// Weighted values of this segment for dimensions `d..d + 16 K`.
@@ -457,9 +459,10 @@ macro_rules! lane_attention {
                     let values = slab.values_of(position / TILE);
                     let scales = scales_of::<KIND, K>(values, dim, d);
                     let weight = f_splat(weights[q][position - start]);
+                    let lane = position % TILE;
+                    let part = &values[(lane * dim + d) * row_bytes / TILE..][..K * row_bytes];
                     for (k, sums) in sums.iter_mut().enumerate() {
-                        let place = (position % TILE, d + 16 * k);
-                        let v = value_load::<KIND>(values, dim, place, &scales[k / 2]);
+                        let v = value_load::<KIND>(part, k, scales[k / 2][lane]);
                         sums[q] = f_fma(v, weight, sums[q]);
                     }
                 }
@@ -467,6 +470,8 @@ macro_rules! lane_attention {
             for (q, &(from, to)) in ranges.iter().enumerate() {
                 alone(&mut sums, q, from, to.min(low));
             }
+            // Indexed by constants alone, so that these stay in registers.
+            let mut together = sums;
             let mut position = low;
             while position < high {
                 let values = slab.values_of(position / TILE);
@@ -478,16 +483,19 @@ macro_rules! lane_attention {
                     prefetch(keys.wrapping_add(behind));
                 }
                 let end = high.min((position / TILE + 1) * TILE);
-                for at in position - start..end - start {
+                let rows = values.chunks_exact(dim * row_bytes / TILE).enumerate();
+                let lanes = position % TILE..(end - 1) % TILE + 1;
+                for (lane, row) in rows.take(lanes.end).skip(lanes.start) {
                     if let Some(keys) = ahead {
-                        let from = (at % TILE * dim + d) * row_bytes / TILE;
+                        let from = (lane * dim + d) * row_bytes / TILE;
                         for line in (0..K * row_bytes).step_by(64) {
                             prefetch(keys.wrapping_add(from + line));
                         }
                     }
-                    for (k, sums) in sums.iter_mut().enumerate() {
-                        let place = (at % TILE, d + 16 * k);
-                        let v = value_load::<KIND>(values, dim, place, &scales[k / 2]);
+                    let part = &row[d * row_bytes / TILE..][..K * row_bytes];
+                    let at = position / TILE * TILE - start + lane;
+                    for (k, sums) in together.iter_mut().enumerate() {
+                        let v = value_load::<KIND>(part, k, scales[k / 2][lane]);
                         for (sum, weights) in sums.iter_mut().zip(weights) {
                             // A segment's length is a power of two: the index needs no check.
                             *sum = f_fma(v, f_splat(weights[at % SEGMENT]), *sum);
@@ -496,6 +504,7 @@ macro_rules! lane_attention {
                 }
                 position = end;
             }
+            sums = together;
             for (q, &(from, to)) in ranges.iter().enumerate() {
                 alone(&mut sums, q, from.max(high), to);
             }

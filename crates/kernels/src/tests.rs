@@ -337,8 +337,6 @@ impl Cache {
             values: &self.values,
             table: &self.table,
             first_tile: 0,
-            stride: self.kind.tile_bytes(self.padded_dim),
-            offset: 0,
             padded_dim: self.padded_dim,
         }
     }

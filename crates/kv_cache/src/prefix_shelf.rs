@@ -38,14 +38,12 @@ pub trait Shelf: std::fmt::Debug + Send + Sync {
     fn discard(&mut self, name: &ChainHash);
 }
 
-/// A block of one group of layers as bytes: keys and values layer by layer, then the SHA-256
+/// A block of one group of layers as bytes: layer by layer and head by head keys and values, then the SHA-256
 /// over its name and all of them.
 fn to_bytes(layers: &[Layer], group: &Group, block: BlockId, name: &ChainHash) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(block_bytes(layers, group) + SEAL_BYTES);
     for &layer in &group.layers {
-        let (keys, values) = layers[layer].block(block);
-        bytes.extend_from_slice(keys);
-        bytes.extend_from_slice(values);
+        layers[layer].block(block).for_each(|part| bytes.extend_from_slice(part));
     }
     bytes.extend_from_slice(&seal(name, &bytes));
     bytes
@@ -158,9 +156,8 @@ impl Cache {
         let block = self.allocate(index).ok()?;
         for &layer in &self.groups[index].layers {
             let layer = &mut self.layers[layer];
-            let (keys, others) = rest.split_at(layer.block_bytes());
-            let (values, others) = others.split_at(layer.block_bytes());
-            layer.set_block(block, keys, values);
+            let (bytes, others) = rest.split_at(2 * layer.block_bytes());
+            layer.set_block(block, bytes);
             rest = others;
         }
         self.groups[index].name(block, *name);

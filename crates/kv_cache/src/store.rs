@@ -1,4 +1,4 @@
-//! Holds the numbers: per layer one slab of keys and one of values.
+//! Holds the numbers: per layer and KV head one slab of keys and one of values.
 
 use std::ops::Range;
 
@@ -8,22 +8,29 @@ use half::slice::HalfFloatSliceExt;
 
 use crate::{BlockId, GroupTable, LayerShape};
 
-/// One layer's keys and values.
-///
-/// A block is `(n_kv_heads, padded_dim, 16)` keys and `(n_kv_heads, 16, padded_dim)` values,
-/// each number of the KV type, each head's part as long as `KvType::tile_bytes` says; padding
-/// is zeros.
-#[derive(Debug)]
-pub struct Layer {
-    kind: KvType,
-    shape: LayerShape,
+/// One KV head's tiles of keys, `(padded_dim, 16)`, and of values, `(16, padded_dim)`, by the
+/// number of their block.
+#[derive(Debug, Clone, Default)]
+struct Head {
     keys: Vec<u8>,
     values: Vec<u8>,
 }
 
+/// One layer's keys and values.
+///
+/// Each head lies by itself: its queries then read one run of memory, which the processor sees
+/// coming, where heads side by side in a block would have it jump from tile to tile. A tile is
+/// as long as `KvType::tile_bytes` says; padding is zeros.
+#[derive(Debug)]
+pub struct Layer {
+    kind: KvType,
+    shape: LayerShape,
+    heads: Vec<Head>,
+}
+
 impl Layer {
     pub(crate) fn new(kind: KvType, shape: LayerShape) -> Self {
-        Self { kind, shape, keys: Vec::new(), values: Vec::new() }
+        Self { kind, shape, heads: vec![Head::default(); shape.n_kv_heads] }
     }
 
     fn padded_dim(&self) -> usize {
@@ -40,23 +47,27 @@ impl Layer {
         self.head_bytes() * self.shape.n_kv_heads
     }
 
-    /// The keys and the values of one block.
-    pub(crate) fn block(&self, block: BlockId) -> (&[u8], &[u8]) {
-        let (size, at) = (self.block_bytes(), block.0 as usize * self.block_bytes());
-        (&self.keys[at..at + size], &self.values[at..at + size])
+    /// Keys, then values, of one block, head by head.
+    pub(crate) fn block(&self, block: BlockId) -> impl Iterator<Item = &[u8]> {
+        let len = self.head_bytes();
+        let at = block.0 as usize * len;
+        self.heads.iter().flat_map(|head| [&head.keys, &head.values]).map(move |s| &s[at..at + len])
     }
 
-    /// Puts back what `block` gave.
-    pub(crate) fn set_block(&mut self, block: BlockId, keys: &[u8], values: &[u8]) {
-        let (size, at) = (self.block_bytes(), block.0 as usize * self.block_bytes());
-        self.keys[at..at + size].copy_from_slice(keys);
-        self.values[at..at + size].copy_from_slice(values);
+    /// Puts back what `block` gave, one after the other.
+    pub(crate) fn set_block(&mut self, block: BlockId, bytes: &[u8]) {
+        let len = self.head_bytes();
+        let at = block.0 as usize * len;
+        let slabs = self.heads.iter_mut().flat_map(|head| [&mut head.keys, &mut head.values]);
+        for (slab, bytes) in slabs.zip(bytes.chunks_exact(len)) {
+            slab[at..at + len].copy_from_slice(bytes);
+        }
     }
 
     /// Makes room for `blocks` blocks; false where memory does not suffice.
     pub(crate) fn grow(&mut self, blocks: usize) -> bool {
-        let bytes = blocks * self.block_bytes();
-        for slab in [&mut self.keys, &mut self.values] {
+        let bytes = blocks * self.head_bytes();
+        for slab in self.heads.iter_mut().flat_map(|head| [&mut head.keys, &mut head.values]) {
             if slab.len() >= bytes {
                 continue;
             }
@@ -68,29 +79,29 @@ impl Layer {
         true
     }
 
-    /// The bytes of some blocks, in the order of `blocks`, to be written at the same time.
+    /// The bytes of some blocks, in the order of their numbers, to be written at the same time.
     ///
     /// # Panics
     /// If a block is named twice.
     pub(crate) fn open(&mut self, blocks: &[(BlockId, Range<usize>)]) -> Vec<OpenBlock<'_>> {
-        let len = self.block_bytes();
-        let mut order: Vec<usize> = (0..blocks.len()).collect();
-        order.sort_unstable_by_key(|&index| blocks[index].0);
-        let (kind, shape) = (self.kind, self.shape);
-        let (mut keys, mut values) = (self.keys.as_mut_slice(), self.values.as_mut_slice());
-        let mut skipped = 0;
-        let mut take = |block: BlockId| {
-            let start = block.0 as usize - skipped;
-            skipped = block.0 as usize + 1;
-            let at = start * len;
-            (cut_out(&mut keys, at, len), cut_out(&mut values, at, len))
-        };
-        let open = |index: usize| {
-            let (block, rows) = blocks[index].clone();
-            let (keys, values) = take(block);
-            OpenBlock { kind, shape, rows, keys, values }
-        };
-        order.into_iter().map(open).collect()
+        let (kind, shape, len) = (self.kind, self.shape, self.head_bytes());
+        let mut blocks = blocks.to_vec();
+        blocks.sort_unstable_by_key(|(block, _)| block.0);
+        let mut open: Vec<OpenBlock<'_>> = Vec::with_capacity(blocks.len());
+        open.extend(blocks.iter().map(|(_, rows)| {
+            let heads = Vec::with_capacity(shape.n_kv_heads);
+            OpenBlock { kind, shape, rows: rows.clone(), heads }
+        }));
+        for head in &mut self.heads {
+            let (mut keys, mut values) = (head.keys.as_mut_slice(), head.values.as_mut_slice());
+            let mut skipped = 0;
+            for (open, (block, _)) in open.iter_mut().zip(&blocks) {
+                let at = (block.0 as usize - skipped) * len;
+                skipped = block.0 as usize + 1;
+                open.heads.push((cut_out(&mut keys, at, len), cut_out(&mut values, at, len)));
+            }
+        }
+        open
     }
 
     /// What one KV head's queries read.
@@ -98,12 +109,10 @@ impl Layer {
     pub fn slab<'a>(&'a self, table: &'a GroupTable, head: usize) -> KvSlab<'a> {
         KvSlab {
             kind: self.kind,
-            keys: &self.keys,
-            values: &self.values,
+            keys: &self.heads[head].keys,
+            values: &self.heads[head].values,
             table: table.blocks_raw(),
             first_tile: table.first_block(),
-            stride: self.block_bytes(),
-            offset: head * self.head_bytes(),
             padded_dim: self.padded_dim(),
         }
     }
@@ -115,8 +124,8 @@ pub struct OpenBlock<'a> {
     kind: KvType,
     shape: LayerShape,
     rows: Range<usize>,
-    keys: &'a mut [u8],
-    values: &'a mut [u8],
+    /// Keys and values of each KV head.
+    heads: Vec<(&'a mut [u8], &'a mut [u8])>,
 }
 
 impl OpenBlock<'_> {
@@ -135,10 +144,7 @@ impl OpenBlock<'_> {
         let (padded, lane) = (head_dim.next_multiple_of(TILE), position % TILE);
         assert_eq!((k.len(), v.len()), (n_kv_heads * head_dim, n_kv_heads * head_dim), "a row");
         let heads = k.chunks_exact(head_dim).zip(v.chunks_exact(head_dim));
-        let head_bytes = self.kind.tile_bytes(padded);
-        let slabs = self.keys.chunks_exact_mut(head_bytes);
-        let slabs = slabs.zip(self.values.chunks_exact_mut(head_bytes));
-        for ((k, v), (keys, values)) in heads.zip(slabs) {
+        for ((k, v), (keys, values)) in heads.zip(&mut self.heads) {
             let row = lane * padded * self.kind.bytes();
             match self.kind {
                 KvType::F32 => write_head(keys, &mut values[row..], lane, (k, v), |part, to| {

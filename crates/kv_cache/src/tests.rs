@@ -137,8 +137,9 @@ fn numbers_that_every_type_holds_are_read_alike_from_each() {
         moved.reserve(RequestId(9), 1).unwrap();
         moved.reserve(request, 50).unwrap();
         for block in 0..4 {
-            let (keys, values) = filled.layers[0].block(crate::BlockId(block));
-            moved.layers[0].set_block(crate::BlockId(block + 1), keys, values);
+            let bytes: Vec<u8> =
+                filled.layers[0].block(crate::BlockId(block)).flatten().copied().collect();
+            moved.layers[0].set_block(crate::BlockId(block + 1), &bytes);
         }
         assert_eq!(attended(&moved, request), want, "{kind:?} moved");
     }

@@ -11,8 +11,11 @@ use crate::{Model, Workspace, rope};
 
 /// Query positions of one head group that one work item computes.
 const POSITIONS_PER_ITEM: usize = 8;
-/// Segments of one KV head that one work item computes where they are shared out.
-const SEGMENTS_PER_ITEM: usize = 4;
+/// Work items that segments are shared out into, per thread: the fewer, the longer the runs of
+/// memory that each reads.
+const SHARES_PER_THREAD: usize = 4;
+/// Fewest segments that are worth an item of their own.
+const SEGMENTS_PER_ITEM_MIN: usize = 3;
 /// Work items of attention per thread from which segments need not be shared out.
 const ITEMS_PER_THREAD: usize = 8;
 
@@ -118,28 +121,34 @@ impl Model {
         let segments = runs.iter().map(|run| self.segments(index, *run).len()).max().unwrap_or(0);
         let is_one_each = runs.iter().all(|run| run.count == 1);
         let enough = ITEMS_PER_THREAD * self.pool.threads();
-        if !is_one_each || segments <= SEGMENTS_PER_ITEM || runs.len() * heads >= enough {
+        if !is_one_each || segments <= SEGMENTS_PER_ITEM_MIN || runs.len() * heads >= enough {
             parts.clear();
             return 0;
         }
         let (group, padded) = self.group_and_padded();
         let segment_len = group * (padded + STATE);
-        let per_head = segments.div_ceil(SEGMENTS_PER_ITEM);
-        let item_len = SEGMENTS_PER_ITEM * segment_len;
+        let shares = SHARES_PER_THREAD * self.pool.threads();
+        let per_item = (runs.len() * heads * segments).div_ceil(shares);
+        let per_item = per_item.clamp(SEGMENTS_PER_ITEM_MIN, segments);
+        let per_head = segments.div_ceil(per_item);
+        let item_len = per_item * segment_len;
         parts.resize(runs.len() * heads * per_head * item_len, 0.0);
+        let places = runs.iter().flat_map(|&run| (0..heads).map(move |head| (run, head)));
+        let queries: Vec<_> =
+            places.map(|(run, head)| self.queries((index, head), run, query)).collect();
         self.pool.chunks(parts, item_len, &|item, out| {
             let (place, part) = (item / per_head, item % per_head);
             let (run, head) = (runs[place / heads], place % heads);
             let all = self.segments(index, run);
-            let first = all.start + part * SEGMENTS_PER_ITEM;
-            let mine = first..all.end.min(first + SEGMENTS_PER_ITEM);
+            let first = all.start + part * per_item;
+            let mine = first..all.end.min(first + per_item);
             if mine.is_empty() {
                 return;
             }
             let out = &mut out[..mine.len() * segment_len];
-            let (queries, visible) = self.queries((index, head), run, query);
+            let (queries, visible) = &queries[place];
             let queries: Vec<&[f32]> = queries.chunks_exact(self.config.shape.head_dim).collect();
-            let queries = HeadQueries { queries: &queries, visible: &visible };
+            let queries = HeadQueries { queries: &queries, visible };
             let (store, table) = cache.view(run.request, index);
             self.kernels.attend_segments(queries, &store.slab(table, head), mine, out);
         });

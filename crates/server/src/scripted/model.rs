@@ -159,15 +159,13 @@ fn tokens_of(cache: &Cache, request: RequestId, known: usize) -> Vec<u32> {
     let (layer, table) = cache.view(request, 0);
     let slab = layer.slab(table, 0);
     let token = |position: usize| {
-        let tile = slab.table[position / TILE - slab.first_tile] as usize;
-        let at = tile * slab.stride + slab.offset + position % TILE * 4;
-        let bytes = slab.keys[at..at + 4].try_into().expect("invariant: four bytes");
+        let (bytes, _) = slab.keys_of(position / TILE).as_chunks::<4>();
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "what was written is a token's id"
         )]
-        let id = f32::from_le_bytes(bytes) as u32;
+        let id = f32::from_le_bytes(bytes[position % TILE]) as u32;
         id
     };
     (0..known).map(token).collect()
