@@ -28,6 +28,10 @@ pub(crate) struct ActivationBlock {
     pub(crate) sums: [i32; 2],
 }
 
+/// Whether all values of a block were finite, so that it was quantised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Finite(pub(crate) bool);
+
 /// Blocks whose largest value is below this are zeros.
 pub(crate) const AMAX_MIN: f32 = 7.523_164e-37; // 2^-120
 
@@ -175,10 +179,9 @@ pub(crate) fn tile_of(row: usize, rows: usize) -> (usize, usize) {
 }
 
 impl ActivationBlock {
-    /// Stores the scale and the sums of the codes.
-    pub(crate) fn finish(&mut self, scale: f32) {
-        let sum = |words: &[[i8; 4]]| words.iter().flatten().map(|&c| i32::from(c)).sum::<i32>();
-        self.sums = [sum(&self.codes[..4]), sum(&self.codes[4..])];
+    /// Stores the scale, and the sums of the codes that stand there.
+    pub(crate) fn finish(&mut self, scale: f32, sums: [i32; 2]) {
+        self.sums = sums;
         self.scale = scale;
         #[expect(clippy::cast_precision_loss, reason = "at most 32 * 127, exact in f32")]
         let total = (self.sums[0] + self.sums[1]) as f32;

@@ -126,15 +126,27 @@ pub(crate) fn i_ubytes(x: &[u8; 16]) -> I {
     I(_mm256_cvtepu8_epi32(x), _mm256_cvtepu8_epi32(_mm_srli_si128::<8>(x)))
 }
 
-/// Stores the low byte of each of sixteen i32 that lie between -128 and 127.
+/// Sum of sixteen signed bytes.
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
-pub(crate) fn i_store_bytes(x: I, to: &mut [i8; 16]) {
+pub(crate) fn i_sum_bytes(bytes: __m128i) -> i32 {
+    // As unsigned bytes, 128 more each: there is an instruction that sums those by eight.
+    let more = _mm_xor_si128(bytes, _mm_set1_epi8(-128));
+    let sums = _mm_sad_epu8(more, _mm_setzero_si128());
+    let sum = _mm_add_epi32(sums, _mm_unpackhi_epi64(sums, sums));
+    _mm_cvtsi128_si32(sum) - 16 * 128
+}
+
+/// Stores the low byte of each of sixteen i32 that lie between -128 and 127, and gives them.
+#[target_feature(enable = "avx2,fma,f16c")]
+#[inline]
+pub(crate) fn i_store_bytes(x: I, to: &mut [i8; 16]) -> __m128i {
     let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(x.0, x.1));
     let bytes =
         _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
     // SAFETY: sixteen writable bytes, and `storeu` needs no alignment.
     unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), bytes) };
+    bytes
 }
 
 /// Largest absolute value of 32 floats, as bits: any NaN or infinity shows.

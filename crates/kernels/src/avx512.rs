@@ -3,6 +3,7 @@
 
 use std::arch::x86_64::*;
 
+use crate::avx2::i_sum_bytes;
 use crate::lanes::lane_ops;
 use crate::lanes_attention::lane_attention;
 use crate::lanes_matmul::lane_matmul;
@@ -120,13 +121,14 @@ pub(crate) fn i_ubytes(x: &[u8; 16]) -> I {
     I(_mm512_cvtepu8_epi32(load_16(x)))
 }
 
-/// Stores the low byte of each of sixteen i32 that lie between -128 and 127.
+/// Stores the low byte of each of sixteen i32 that lie between -128 and 127, and gives them.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[inline]
-pub(crate) fn i_store_bytes(x: I, to: &mut [i8; 16]) {
+pub(crate) fn i_store_bytes(x: I, to: &mut [i8; 16]) -> __m128i {
     let bytes = _mm512_cvtepi32_epi8(x.0);
     // SAFETY: sixteen writable bytes, and `storeu` needs no alignment.
     unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), bytes) };
+    bytes
 }
 
 /// Largest absolute value of 32 floats, as bits: any NaN or infinity shows.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use crate::activations::ActivationTile;
+use crate::activations::{ActivationBlock, ActivationTile, Finite};
 use crate::attention::{HeadQueries, KvSlab, Seen};
 use crate::format::with_layout;
 use crate::{LANES, PackedMatrix, scalar};
@@ -99,7 +99,7 @@ pub struct Kernels {
     pub(crate) isa: Isa,
     pub(crate) tile_product: fn(&PackedMatrix, Range<usize>, ActivationTile<'_>, &mut Sink<'_>),
     pub(crate) group_float: fn(&PackedMatrix, usize, &[f32], &mut Sink<'_>),
-    pub(crate) quantise_block: fn(&[f32; 32], &mut [[i8; 4]; 8]) -> Option<f32>,
+    pub(crate) quantise_block: fn(&[f32; 32], &mut ActivationBlock) -> Finite,
     pub(crate) rms_norm: fn(&mut [f32], &[f32], f32),
     pub(crate) silu_mul: fn(&mut [f32], &[f32]),
     pub(crate) gelu_mul: fn(&mut [f32], &[f32]),
@@ -136,7 +136,7 @@ macro_rules! table {
                 unsafe { $matmul::group_float(format, group, x, columns, out) }
             },
             // SAFETY: the caller of `table!` saw the CPU report the path's instructions.
-            quantise_block: |x, codes| unsafe { $ops::quantise_block(x, codes) },
+            quantise_block: |x, to| unsafe { $ops::quantise_block(x, to) },
             // SAFETY: as above.
             rms_norm: |x, weight, eps| unsafe { $ops::rms_norm(x, weight, eps) },
             // SAFETY: as above.

@@ -7,6 +7,8 @@
 /// Element-wise functions, norms and the quantising of activations.
 macro_rules! lane_ops {
     ($features:literal) => {
+        use crate::activations::{AMAX_MIN, Finite};
+
         /// `math::exp` in lanes.
         #[target_feature(enable = $features)]
         #[inline]
@@ -91,23 +93,27 @@ macro_rules! lane_ops {
 
         /// As `scalar::quantise_block`.
         #[target_feature(enable = $features)]
-        pub(crate) fn quantise_block(x: &[f32; 32], codes: &mut [[i8; 4]; 8]) -> Option<f32> {
+        pub(crate) fn quantise_block(
+            x: &[f32; 32],
+            to: &mut crate::activations::ActivationBlock,
+        ) -> Finite {
             let (halves, _) = x.as_chunks::<16>();
             let (a, b) = (f_load(&halves[0]), f_load(&halves[1]));
             let largest = i_max_abs_bits(a, b);
             if largest >= crate::scalar::INFINITY_BITS {
-                return None;
+                return Finite(false);
             }
             let amax = f32::from_bits(largest);
-            if amax < crate::activations::AMAX_MIN {
-                *codes = [[0; 4]; 8];
-                return Some(0.0);
+            if amax < AMAX_MIN {
+                *to = Default::default();
+                return Finite(true);
             }
             let inverse = f_splat(127.0 / amax);
-            let flat: &mut [[i8; 16]] = bytemuck::cast_slice_mut(codes.as_mut_slice());
-            i_store_bytes(i_from_f(f_round(f_mul(a, inverse))), &mut flat[0]);
-            i_store_bytes(i_from_f(f_round(f_mul(b, inverse))), &mut flat[1]);
-            Some(amax / 127.0)
+            let codes: &mut [[i8; 16]] = bytemuck::cast_slice_mut(to.codes.as_mut_slice());
+            let first = i_store_bytes(i_from_f(f_round(f_mul(a, inverse))), &mut codes[0]);
+            let second = i_store_bytes(i_from_f(f_round(f_mul(b, inverse))), &mut codes[1]);
+            to.finish(amax / 127.0, [first, second].map(|bytes| i_sum_bytes(bytes)));
+            Finite(true)
         }
     };
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::activations::{ActivationBlock, ActivationTile, Fault, TILE_ROWS};
+use crate::activations::{ActivationBlock, ActivationTile, Fault, Finite, TILE_ROWS};
 use crate::attention::{HeadQueries, KvSlab, SEGMENT, STATE};
 use crate::parallel::{Cut, Tile, Tiled};
 use crate::{BLOCK, Kernels, LANES, NonFinite, PackedMatrix, Pool, QuantisedRows};
@@ -50,12 +50,9 @@ impl Kernels {
             padded[..values.len()].copy_from_slice(values);
             &padded
         });
-        match (self.quantise_block)(whole, &mut to.codes) {
-            Some(scale) => to.finish(scale),
-            None => {
-                let at = values.iter().position(|v| !v.is_finite()).unwrap_or(0);
-                fault.note(row, column + at);
-            }
+        if (self.quantise_block)(whole, to) == Finite(false) {
+            let at = values.iter().position(|v| !v.is_finite()).unwrap_or(0);
+            fault.note(row, column + at);
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::activations::{AMAX_MIN, ActivationBlock, ActivationTile};
+use crate::activations::{AMAX_MIN, ActivationBlock, ActivationTile, Finite};
 use crate::attention::{HeadQueries, KV_BLOCK, KvSlab, KvType, STATE, Seen, TILE, range_in};
 use crate::dispatch::Sink;
 use crate::format::Layout;
@@ -28,23 +28,25 @@ fn half(bits: u16) -> f32 {
 }
 
 /// Quantises one block; `None` where a value is not finite. See `QuantisedRows`.
-pub(crate) fn quantise_block(x: &[f32; 32], codes: &mut [[i8; 4]; 8]) -> Option<f32> {
+pub(crate) fn quantise_block(x: &[f32; 32], to: &mut ActivationBlock) -> Finite {
     let largest = x.iter().map(|v| v.abs().to_bits()).max().unwrap_or(0);
     if largest >= INFINITY_BITS {
-        return None;
+        return Finite(false);
     }
     let amax = f32::from_bits(largest);
-    *codes = [[0; 4]; 8];
+    *to = ActivationBlock::default();
     if amax < AMAX_MIN {
-        return Some(0.0);
+        return Finite(true);
     }
     let inverse = 127.0 / amax;
-    for (code, v) in codes.iter_mut().flatten().zip(x) {
+    for (code, v) in to.codes.iter_mut().flatten().zip(x) {
         #[expect(clippy::cast_possible_truncation, reason = "at most 127 in size")]
         let rounded = (v * inverse).round_ties_even() as i8;
         *code = rounded;
     }
-    Some(amax / 127.0)
+    let sum = |words: &[[i8; 4]]| words.iter().flatten().map(|&c| i32::from(c)).sum();
+    to.finish(amax / 127.0, [sum(&to.codes[..4]), sum(&to.codes[4..])]);
+    Finite(true)
 }
 
 /// Adds one block to one output: `sum + weights . activations` in the order of `numerics.md`.
