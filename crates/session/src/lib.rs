@@ -2,11 +2,12 @@
 //!
 //! It may not know an engine, sockets or a clock: the date a template prints is an argument.
 //! `Loaded::open` → `Loaded::about`; `prompt` → `compile` → `start`: a record's first half, whose
-//! effective request is what the engine is given.
+//! effective request is what the engine is given. `KvDisk` keeps an engine's idle prefixes in files.
 
 mod about;
 mod compile;
 mod error;
+mod kv_disk;
 mod loaded;
 mod prompt;
 mod start;
@@ -15,6 +16,7 @@ mod threads;
 pub use about::{About, cpu_name};
 pub use compile::compile;
 pub use error::{FitError, PromptError, SessionError};
+pub use kv_disk::{KvDisk, KvDiskCounts, KvDiskError, Told};
 pub use loaded::{Loaded, Opening, kernels_of_environment};
 pub use prompt::{Given, Prompt, message_of, prompt, with_template};
 pub use start::{Asked, Place, answer_rules, drawn_seed, policy_used, start};
