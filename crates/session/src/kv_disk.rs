@@ -23,7 +23,7 @@ pub enum KvDiskError {
     File { operation: &'static str, path: PathBuf, source: std::io::Error },
     #[error("the KV folder `{}` is in use by another process", .path.display())]
     InUse { path: PathBuf },
-    #[error("the limit of the KV folder `{}` is {bytes_max} bytes, the least is 1", .path.display())]
+    #[error("the limit of KV folder `{}` is {bytes_max} bytes, the least is 1", .path.display())]
     NoRoom { path: PathBuf, bytes_max: u64 },
     #[error("`{}` is damaged and was removed", .path.display())]
     Damaged { path: PathBuf },

@@ -2,7 +2,8 @@
 //!
 //! It may not know an engine, sockets or a clock: the date a template prints is an argument.
 //! `Loaded::open` → `Loaded::about`; `prompt` → `compile` → `start`: a record's first half, whose
-//! effective request is what the engine is given. `KvDisk` keeps an engine's idle prefixes in files.
+//! effective request is what the engine is given.
+//! `KvDisk` keeps an engine's idle prefixes in files.
 
 mod about;
 mod compile;
