@@ -11,9 +11,9 @@ use crate::{Model, Workspace, rope};
 
 /// Query positions of one head group that one work item computes.
 const POSITIONS_PER_ITEM: usize = 8;
-/// Work items that segments are shared out into, per thread: the fewer, the longer the runs of
-/// memory that each reads.
-const SHARES_PER_THREAD: usize = 4;
+/// Fewest work items per thread that segments are shared out into: the fewer, the longer the
+/// runs of memory that each reads.
+const SHARES_PER_THREAD: usize = 2;
 /// Fewest segments that are worth an item of their own.
 const SEGMENTS_PER_ITEM_MIN: usize = 3;
 /// Work items of attention per thread from which segments need not be shared out.
@@ -127,9 +127,11 @@ impl Model {
         }
         let (group, padded) = self.group_and_padded();
         let segment_len = group * (padded + STATE);
-        let shares = SHARES_PER_THREAD * self.pool.threads();
-        let per_item = (runs.len() * heads * segments).div_ceil(shares);
-        let per_item = per_item.clamp(SEGMENTS_PER_ITEM_MIN, segments);
+        let (wholes, threads) = (runs.len() * heads, self.pool.threads());
+        let least = (SHARES_PER_THREAD * threads).div_ceil(wholes);
+        // As many for each thread as for the others; `threads` shares of each head are.
+        let even = (least..least + threads).find(|shares| wholes * shares % threads == 0);
+        let per_item = segments.div_ceil(even.unwrap_or(least)).max(SEGMENTS_PER_ITEM_MIN);
         let per_head = segments.div_ceil(per_item);
         let item_len = per_item * segment_len;
         parts.resize(runs.len() * heads * per_head * item_len, 0.0);
