@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use causeway_engine::Submission;
+use causeway_engine::{Refusal, Submission};
 use causeway_ledger::{CacheKey, CacheState, Sha256, Start, Stored, Tags};
 use causeway_policy::Policy;
 use causeway_request::{Priority, RequestId, TokenId};
@@ -18,6 +18,7 @@ use crate::effective::in_words_of;
 use crate::error::ApiError;
 use crate::event::Event;
 use crate::fields::Edit;
+use crate::leftover;
 use crate::observe::Taken;
 use crate::outbox::{EVENTS_MAX, Outbox};
 use crate::results;
@@ -96,6 +97,16 @@ impl State {
     /// # Errors
     /// Anything that is wrong with it, and a server without room for it.
     pub(crate) async fn begin(self: &Arc<Self>, ask: Ask) -> Result<Answering, ApiError> {
+        let state = Arc::clone(self);
+        // A client that hangs up before its answer begins must not leave a request without an
+        // account: the request is taken in, and ends as soon as it is seen that nobody reads.
+        let begun = tokio::spawn(async move { state.take_in(ask).await }).await;
+        begun.unwrap_or_else(|_| {
+            Err(ApiError::server("taking the request in panicked; other requests go on"))
+        })
+    }
+
+    async fn take_in(self: Arc<Self>, ask: Ask) -> Result<Answering, ApiError> {
         if self.is_closing() {
             return Err(ApiError::busy("the server is shutting down", 5));
         }
@@ -111,12 +122,7 @@ impl State {
         let (ask, Lowered { policy, prompt }) = self.lower(ask, Arc::clone(&model)).await?;
         ask.caller.origin.set_id(&claim.id);
         let entrance = Entrance { claim, lease, arrived_ns };
-        let state = Arc::clone(self);
-        // A client that hangs up at this moment must not leave a run without an account.
-        let submitting = async move { state.submit(ask, model, policy, prompt, entrance).await };
-        let panicked = "submitting the request panicked; other requests go on";
-        let submitted = tokio::spawn(submitting).await;
-        submitted.unwrap_or_else(|_| Err(ApiError::server(panicked)))
+        self.submit(ask, model, policy, prompt, entrance).await
     }
 
     /// The id under which a request is known: the one that its client gave it, where it is free.
@@ -140,6 +146,8 @@ impl State {
             let file = state.base.with(&ask.edits)?;
             let policy = model.compile(&file);
             let policy = policy.map_err(|error| in_words_of(&ask.edits, error))?;
+            leftover::check(&file, model.about.vocab_size, &model.about.end_tokens)
+                .map_err(|error| in_words_of(&ask.edits, error))?;
             let now = CivilTime::from_unix(state.clock.unix_s());
             let prompt = model.prompt(given, &file, now)?;
             check_length(&policy, &prompt, &model, &ask)?;
@@ -188,7 +196,7 @@ impl State {
         let given = self.given_before(&ask, &runs).await;
         if given.is_none() {
             match model.driver.submit(jobs).await {
-                Ok(taken) => taken?,
+                Ok(taken) => taken.map_err(|refusal| about_prompt(&ask, refusal))?,
                 Err(_) => return Err(ApiError::server("the engine has stopped")),
             }
         }
@@ -295,6 +303,13 @@ impl State {
         };
         ((submission, outlet), run)
     }
+}
+
+/// What the engine says of a prompt is said of the field that it came by.
+fn about_prompt(ask: &Ask, refusal: Refusal) -> ApiError {
+    let is_about_it = matches!(refusal, Refusal::TokenOutside { .. } | Refusal::EmptyPrompt);
+    let error = ApiError::from(refusal);
+    if is_about_it { ApiError { param: Some(ask.prompt_field.to_owned()), ..error } } else { error }
 }
 
 /// What the choices of one request have in common.

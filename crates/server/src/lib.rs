@@ -25,6 +25,7 @@ pub mod event;
 pub mod fields;
 mod http;
 mod kept;
+mod leftover;
 pub mod observe;
 mod options;
 mod origin;

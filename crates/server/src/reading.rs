@@ -132,11 +132,13 @@ impl<'t> Reading<'t> {
         let Spent { stop, account: passes, occupancy_max, ended_ns } = spent;
         let (rest, stopped) = self.rest(model, rules);
         let stop = stopped.unwrap_or(stop);
+        let ended_ns = ended_ns.saturating_sub(arrived_ns);
         let measured = Measured {
             scheduled_unix_ms: clock.unix_ms(arrived_ns),
             late_ns: 0,
-            queued_ns: passes.queued_ns.unwrap_or_default(),
-            ended_ns: ended_ns.saturating_sub(arrived_ns),
+            // A run without a pass has waited to its end.
+            queued_ns: passes.queued_ns.unwrap_or(ended_ns),
+            ended_ns,
             cached_tokens: passes.cached_tokens as u64,
             prefill_passes: passes.prefill_passes,
             decode_passes: passes.decode_passes,

@@ -125,9 +125,11 @@ impl<F: Forward> Turns<F> {
             match output {
                 Output::Step(step) => {
                     let Some(live) = self.live.get_mut(&step.request) else { continue };
-                    if !live.has_token && live.known > 0 {
-                        let (computed, known) = (live.known, live.known);
-                        let _ = live.outlet.send(Delivered::Prefilled { computed, known });
+                    if !live.has_token {
+                        // A prompt that one pass computed has not been told of before.
+                        let all = self.engine.progress(step.request).map(|(all, _)| all);
+                        let known = if live.known > 0 { live.known } else { all.unwrap_or(0) };
+                        let _ = live.outlet.send(Delivered::Prefilled { computed: known, known });
                     }
                     live.has_token = true;
                     live.occupancy_max = live.occupancy_max.max(pass.requests);

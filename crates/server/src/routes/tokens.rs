@@ -92,7 +92,9 @@ pub(crate) async fn detokenize(
         let tokens: Vec<TokenId> = list.iter().filter_map(id).collect();
         let show_control = !fields.flag("skip_special_tokens");
         let options = DetokenizeOptions { show_control, continues: false };
-        let text = model.text.tokenizer.decode(&tokens, options).map_err(of_text)?;
+        let text = model.text.tokenizer.decode(&tokens, options);
+        let text =
+            text.map_err(|error| ApiError { param: Some("tokens".to_owned()), ..of_text(error) })?;
         Ok(json!({ "content": text, "prompt": text }))
     })
     .await
