@@ -59,6 +59,7 @@ async fn unknown(request: Request) -> Response {
 
 async fn wrong_method(method: Method, request: Request) -> Response {
     let path: String = request.uri().path().chars().take(128).collect();
+    let method: String = method.as_str().chars().take(32).collect();
     ApiError::bad_request(format!("`{path}` does not take {method}"))
         .with_status(StatusCode::METHOD_NOT_ALLOWED)
         .into_response()

@@ -21,7 +21,7 @@ pub(crate) async fn name(
     next: Next,
 ) -> Response {
     let began_ns = state.clock.now_ns();
-    let method = request.method().clone();
+    let method = known(request.method());
     let path: String = request.uri().path().chars().take(128).collect();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let (origin, mut response) = match Origin::read(request.headers()) {
@@ -46,6 +46,25 @@ pub(crate) async fn name(
         took: Duration::from_nanos(state.clock.now_ns().saturating_sub(began_ns)),
     });
     response
+}
+
+/// The method, where HTTP has it: a client may make up any number of others.
+fn known(method: &Method) -> Method {
+    let all = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::CONNECT,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::PATCH,
+    ];
+    all.into_iter().find(|one| one == method).unwrap_or_else(|| {
+        // The word of OpenTelemetry's conventions for HTTP.
+        Method::from_bytes(b"_OTHER").expect("invariant: letters are a method")
+    })
 }
 
 /// Lets a caller with any key in.

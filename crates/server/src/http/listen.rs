@@ -9,6 +9,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
+use super::late_end::LateEnd;
 use crate::options::WireLimits;
 
 /// Most bytes of a request's header.
@@ -41,7 +42,7 @@ pub(crate) async fn accept(
             .timer(TokioTimer::new())
             .header_read_timeout(limits.header_time_max)
             .max_buf_size(HEADER_BYTES_MAX)
-            .serve_connection(TokioIo::new(socket), service);
+            .serve_connection(TokioIo::new(LateEnd::new(socket)), service);
         let mut closing = closing.clone();
         tokio::spawn(async move {
             let _place = place;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Path, State as Shared};
+use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::response::Response;
 use causeway_request::Canceller;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::accounts::Entry;
 use crate::auth::{Caller, Role};
 use crate::error::{ApiError, json_response, sentence};
+use crate::http::named::Named;
 use crate::state::State;
 
 /// The caller's requests that have not ended; an operator's are everybody's.
@@ -33,7 +34,7 @@ pub(crate) async fn list(
 pub(crate) async fn tell(
     Shared(state): Shared<Arc<State>>,
     Extension(caller): Extension<Caller>,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<Response, ApiError> {
     match find(&state, &caller, &id) {
         Ok(entry) => Ok(json_response(StatusCode::OK, &entry.to_json())),
@@ -64,7 +65,7 @@ async fn find_kept(state: &State, caller: &Caller, id: &str) -> Result<Option<Va
 pub(crate) async fn cancel(
     Shared(state): Shared<Arc<State>>,
     Extension(caller): Extension<Caller>,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<Response, ApiError> {
     let entry = find(&state, &caller, &id)?;
     if entry.has_ended() {
