@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State as Shared};
+use axum::extract::State as Shared;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, json_response};
+use crate::http::named::Named;
 use crate::served::Served;
 use crate::state::State;
 
@@ -25,7 +26,7 @@ pub(crate) async fn list(Shared(state): Shared<Arc<State>>) -> Response {
 /// A name that is not known.
 pub(crate) async fn one(
     Shared(state): Shared<Arc<State>>,
-    Path(name): Path<String>,
+    Named(name): Named,
 ) -> Result<Response, ApiError> {
     if !state.registry.names().any(|known| known == name) {
         return Err(state.registry.unknown(&name));
