@@ -169,7 +169,10 @@ fn a_policy_may_let_a_run_finish_unread() {
 
 #[test]
 fn a_shutdown_drains_and_then_cancels() {
-    let mut server = server();
+    let mut options = options(vec![script(&json!({ "answers": [endless(), { "text": "ok" }] }))]);
+    // Long enough for the short answer on a machine that is busy elsewhere.
+    options.drain = Duration::from_millis(1_500);
+    let mut server = Server::start(options);
     let mut quick = long(json!({}));
     quick["max_tokens"] = json!(20);
     let short = server.begin("/v1/completions", &quick);

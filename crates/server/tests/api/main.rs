@@ -1,12 +1,16 @@
 //! The whole server over real sockets, its model a script.
 #![expect(clippy::unwrap_used, reason = "a broken answer is a failed test")]
 
+mod asks;
 mod cancel;
 mod cases;
 mod crash;
 mod delivery;
 mod field_rows;
 mod fields;
+mod hostile;
+mod kinds;
+mod leaving;
 mod ledger;
 mod limits;
 mod messages;
