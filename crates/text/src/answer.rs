@@ -49,6 +49,8 @@ pub struct Answer<'t> {
     stops: StopMatcher,
     min_tokens: u64,
     tokens: u64,
+    /// The newest token was laid: what is held back is no text of the model's.
+    is_laid: bool,
 }
 
 impl<'t> Answer<'t> {
@@ -67,6 +69,7 @@ impl<'t> Answer<'t> {
             stops: StopMatcher::new(stops)?,
             min_tokens: *min_tokens,
             tokens: 0,
+            is_laid: false,
         })
     }
 
@@ -76,6 +79,7 @@ impl<'t> Answer<'t> {
     /// An id outside the vocabulary.
     pub fn push(&mut self, token: TokenId) -> Result<AnswerPart, TextError> {
         let text = self.detokenizer.push(token)?;
+        self.is_laid = false;
         self.tokens += 1;
         let (parts, is_reasoning) = match &mut self.reasoning {
             None => (Parts { visible: text, reasoning: String::new() }, false),
@@ -99,6 +103,17 @@ impl<'t> Answer<'t> {
         })
     }
 
+    /// Takes a token of a closing marker that was laid, not chosen: where the answer ends before
+    /// the marker is whole, nothing of it is shown.
+    ///
+    /// # Errors
+    /// As `push`.
+    pub fn push_laid(&mut self, token: TokenId) -> Result<AnswerPart, TextError> {
+        let part = self.push(token)?;
+        self.is_laid = true;
+        Ok(part)
+    }
+
     /// Whether the next token is reasoning, as far as can be told.
     #[must_use]
     pub fn is_inside(&self) -> bool {
@@ -108,11 +123,14 @@ impl<'t> Answer<'t> {
     /// What was held back, when no more tokens come; a stop string may have been part of it.
     #[must_use]
     pub fn finish(self) -> AnswerPart {
-        let Self { detokenizer, reasoning, mut stops, .. } = self;
-        let mut parts = Parts { visible: detokenizer.finish(), reasoning: String::new() };
+        let Self { detokenizer, reasoning, mut stops, is_laid, .. } = self;
+        let mut parts = Parts::default();
+        if !is_laid {
+            parts.visible = detokenizer.finish();
+        }
         if let Some(mut splitter) = reasoning {
             let pushed = splitter.push(&parts.visible);
-            let rest = splitter.finish();
+            let rest = if is_laid { Parts::default() } else { splitter.finish() };
             parts.visible = pushed.visible + &rest.visible;
             parts.reasoning = pushed.reasoning + &rest.reasoning;
         }

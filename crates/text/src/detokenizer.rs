@@ -22,6 +22,12 @@ pub struct DetokenizeOptions {
 #[derive(Debug)]
 pub struct Detokenizer<'t> {
     tokenizer: &'t Tokenizer,
+    joiner: Joiner,
+}
+
+/// A detokenizer without its tokenizer.
+#[derive(Debug, Clone)]
+pub(crate) struct Joiner {
     show_control: bool,
     /// The vocabulary's own leading space is still to come.
     strips_space: bool,
@@ -33,9 +39,7 @@ impl<'t> Detokenizer<'t> {
     /// A detokenizer at the start of its text.
     #[must_use]
     pub fn new(tokenizer: &'t Tokenizer, options: DetokenizeOptions) -> Self {
-        let DetokenizeOptions { show_control, continues } = options;
-        let strips_space = tokenizer.adds_space() && !continues;
-        Self { tokenizer, show_control, strips_space, held: Vec::new() }
+        Self { tokenizer, joiner: Joiner::new(tokenizer, options) }
     }
 
     /// The text that this token completes; often empty.
@@ -43,8 +47,32 @@ impl<'t> Detokenizer<'t> {
     /// # Errors
     /// An id outside the vocabulary.
     pub fn push(&mut self, token: TokenId) -> Result<String, TextError> {
-        let mut bytes = self.tokenizer.piece(token)?;
-        if self.tokenizer.is_control(token) {
+        self.joiner.push(self.tokenizer, token)
+    }
+
+    /// The rest of the text: U+FFFD where a character never became whole.
+    #[must_use]
+    pub fn finish(self) -> String {
+        String::from_utf8_lossy(&self.joiner.held).into_owned()
+    }
+}
+
+impl Joiner {
+    /// The state at the start of a text.
+    pub(crate) fn new(tokenizer: &Tokenizer, options: DetokenizeOptions) -> Self {
+        let DetokenizeOptions { show_control, continues } = options;
+        let strips_space = tokenizer.adds_space() && !continues;
+        Self { show_control, strips_space, held: Vec::new() }
+    }
+
+    /// As `Detokenizer::push`, by the tokenizer that it began with.
+    pub(crate) fn push(
+        &mut self,
+        tokenizer: &Tokenizer,
+        token: TokenId,
+    ) -> Result<String, TextError> {
+        let mut bytes = tokenizer.piece(token)?;
+        if tokenizer.is_control(token) {
             if !self.show_control {
                 return Ok(String::new());
             }
@@ -54,12 +82,6 @@ impl<'t> Detokenizer<'t> {
         }
         self.held.extend_from_slice(bytes);
         Ok(self.take_whole())
-    }
-
-    /// The rest of the text: U+FFFD where a character never became whole.
-    #[must_use]
-    pub fn finish(self) -> String {
-        String::from_utf8_lossy(&self.held).into_owned()
     }
 
     /// Moves all but an unfinished character out of the held bytes.

@@ -20,6 +20,7 @@ mod split;
 mod stop;
 mod template;
 mod text;
+mod thought;
 mod tokenizer;
 #[cfg(test)]
 mod toy;
@@ -34,6 +35,7 @@ pub use template::{
     BRANCHES_MAX, Chat, CivilTime, Names, Rendered, TAG_WORDS_MAX, TEMPLATE_BYTES_MAX, Template,
 };
 pub use text::Text;
+pub use thought::Thought;
 pub use tokenizer::{TEXT_BYTES_MAX, Tokenizer};
 pub use vocabulary::{
     MARKER_BYTES_MAX, SpecialIds, TOKEN_BYTES_MAX, TOKENS_MAX, TokenType, Vocabulary,

@@ -104,3 +104,31 @@ proptest! {
         }
     }
 }
+
+/// Reasoning and visible text where the last tokens are laid.
+fn check_laid(chosen: &str, laid: &str, reasoning: &str, visible: &str) {
+    let tokenizer = Tokenizer::from_vocabulary(&toy::byte_level()).unwrap();
+    let mut answer = Answer::new(&tokenizer, &rules(&[], 0)).unwrap();
+    let mut found = (String::new(), String::new());
+    let mut show = |part: AnswerPart| {
+        found.0.push_str(&part.reasoning);
+        found.1.push_str(&part.visible);
+    };
+    for token in tokens(&tokenizer, chosen.as_bytes()) {
+        show(answer.push(token).unwrap());
+    }
+    for token in tokens(&tokenizer, laid.as_bytes()) {
+        show(answer.push_laid(token).unwrap());
+    }
+    show(answer.finish());
+    assert_eq!((found.0.as_str(), found.1.as_str()), (reasoning, visible), "{chosen}|{laid}");
+}
+
+#[test]
+fn half_a_marker_that_was_laid_is_nobodys_text() {
+    check_laid("x<think>so", "</think>", "so", "x");
+    check_laid("x<think>so", "</thi", "so", "x");
+    check_laid("<think>so</", "</thi", "so</", "");
+    check_laid("<think>so</thi", "", "so</thi", "");
+    check_laid("<think>s\u{e9}", "<", "s\u{e9}", "");
+}
