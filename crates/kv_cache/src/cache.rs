@@ -384,6 +384,16 @@ impl Cache {
         self.groups.iter().map(|group| group.blocks().held_count())
     }
 
+    /// Bytes that all blocks together take once each has been in use.
+    #[must_use]
+    pub fn bytes_max(&self) -> usize {
+        let layers = self.layers.iter().zip(&self.group_of);
+        let bytes = |(layer, &group): (&Layer, &usize)| {
+            (2 * layer.block_bytes()).saturating_mul(self.groups[group].blocks_max)
+        };
+        layers.map(bytes).fold(0, usize::saturating_add)
+    }
+
     /// Bytes of keys and values that one position takes in layers that keep everything.
     #[must_use]
     pub fn position_bytes(&self) -> usize {
