@@ -74,12 +74,7 @@ impl Model {
         kernels: Kernels,
     ) -> Result<Self, ModelError> {
         let hugging_face = file.format() == Format::Safetensors;
-        let config = if hugging_face {
-            let missing = || ConfigError::Missing { key: "config.json".to_owned() };
-            hf::config(file.config().ok_or_else(missing)?)?
-        } else {
-            gguf::config(&file)?
-        };
+        let config = Config::of(&file)?;
         let pool = Pool::new(settings.threads);
         let names = Names::new(hugging_face, &config.architecture);
         check_sizes(&config, names, &file)?;
@@ -159,10 +154,32 @@ impl Model {
     /// The cache that this model needs for `sequences_max` sequences.
     #[must_use]
     pub fn kv_shape(&self, sequences_max: usize, chunk_max: usize) -> KvShape {
+        self.config.kv_shape(&self.settings, sequences_max, chunk_max)
+    }
+}
+
+impl Config {
+    /// The config of a model file; no weight is read.
+    ///
+    /// # Errors
+    /// The first key that is missing or wrong.
+    pub fn of(file: &ModelFile) -> Result<Self, ConfigError> {
+        if file.format() == Format::Safetensors {
+            let missing = || ConfigError::Missing { key: "config.json".to_owned() };
+            hf::config(file.config().ok_or_else(missing)?)
+        } else {
+            gguf::config(file)
+        }
+    }
+
+    /// The cache that `sequences_max` sequences need when the model is loaded by these settings.
+    #[must_use]
+    pub fn kv_shape(&self, settings: &Settings, sequences_max: usize, chunk_max: usize) -> KvShape {
+        let context_len = settings.context_len.unwrap_or(self.shape.context_len);
         KvShape {
-            layers: self.config.layer_shapes(),
-            kind: self.settings.kv_type,
-            positions_max: self.context_len * sequences_max,
+            layers: self.layer_shapes(),
+            kind: settings.kv_type,
+            positions_max: context_len.saturating_mul(sequences_max),
             chunk_max,
             sequences_max,
         }

@@ -23,6 +23,20 @@ pub struct Workspace {
 }
 
 impl Workspace {
+    /// Bytes that a pass of `rows` rows takes of which `wanted` want logits; attention's own
+    /// parts, which follow from the lengths of the sequences, come on top.
+    #[must_use]
+    pub fn bytes(config: &Config, rows: usize, wanted: usize) -> usize {
+        let shape = &config.shape;
+        let (q_dim, kv_dim) = (shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim);
+        let by_row = 2 * shape.hidden_dim + q_dim + 2 * kv_dim;
+        let by_wanted = shape.hidden_dim + shape.vocab_size;
+        let numbers = rows.saturating_mul(by_row).saturating_add(wanted.saturating_mul(by_wanted));
+        // A code is a byte, and 32 of them share a scale and their sums.
+        let codes = rows.saturating_mul(q_dim.max(shape.hidden_dim) + shape.ffn_dim);
+        numbers.saturating_mul(size_of::<f32>()).saturating_add(codes.saturating_mul(5) / 4)
+    }
+
     /// Takes the memory for a pass of `rows` rows of which `wanted` want logits, so that a pass
     /// too large for the machine is refused before it begins.
     pub(crate) fn reserve(
