@@ -169,6 +169,9 @@ pub struct Reasoning {
 pub struct Operation {
     pub account: AccountLevel,
     pub on_disconnect: OnDisconnect,
+    /// Whether a finished answer is given again to the same question; `None` leaves it to the
+    /// server.
+    pub result_cache: Option<bool>,
     pub slo: Slo,
     pub fallback: Fallback,
     pub failure_modes: Vec<FailureMode>,

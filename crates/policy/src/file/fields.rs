@@ -2,8 +2,8 @@
 
 use super::bind::Binder;
 use super::slot::{
-    COUNT_MAX, Count, Flag, Hash, Like, MaybeCount, MaybeNumber, Number, Order, Reach, Text, Texts,
-    Word,
+    COUNT_MAX, Count, Flag, Hash, Like, MaybeCount, MaybeFlag, MaybeNumber, Number, Order, Reach,
+    Text, Texts, Word,
 };
 use super::token_slot::{Biases, Sequences, Tokens};
 use super::{
@@ -161,10 +161,12 @@ fn bind_reasoning(reasoning: &mut Reasoning, b: &mut Binder<'_>) {
 }
 
 fn bind_operation(operation: &mut Operation, b: &mut Binder<'_>) {
-    let Operation { account, on_disconnect, slo, fallback, failure_modes } = operation;
+    let Operation { account, on_disconnect, result_cache, slo, fallback, failure_modes } =
+        operation;
     b.section("account", |b| b.field("level", Word { value: account, words: LEVELS }));
     b.section("delivery", |b| {
         b.field("on_disconnect", Word { value: on_disconnect, words: DISCONNECTS });
+        b.field("result_cache", MaybeFlag(result_cache));
     });
     let Slo { ttft_ms, itl_ms, tpot_ms, total_ms } = slo;
     b.section("slo", |b| {

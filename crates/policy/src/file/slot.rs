@@ -122,6 +122,22 @@ impl Slot for Flag<'_> {
     }
 }
 
+/// True or false, or left to others.
+pub(super) struct MaybeFlag<'a>(pub &'a mut Option<bool>);
+
+impl Slot for MaybeFlag<'_> {
+    fn read(&mut self, value: &Value) -> Result<(), Fault> {
+        let mut flag = false;
+        Flag(&mut flag).read(value)?;
+        *self.0 = Some(flag);
+        Ok(())
+    }
+
+    fn write(&self) -> Value {
+        self.0.map_or(Value::Null, Value::Bool)
+    }
+}
+
 /// A text of at most so many bytes; empty only where that means something.
 pub(super) struct Text<'a> {
     pub value: &'a mut Option<String>,
