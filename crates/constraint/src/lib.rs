@@ -1,0 +1,25 @@
+//! Schemas and grammars to masks, forced tokens and field paths.
+//!
+//! It may not know a model, sockets or a clock: it sees tokens and says which may come next.
+//! `Constraint → compile → Plan → Matcher → mask, forced tokens`; a schema is checked and lowered
+//! before it is compiled, so that nothing in it is ignored in silence.
+
+mod accept;
+mod compile;
+mod environment;
+mod error;
+mod fields;
+mod kind;
+mod matcher;
+mod reading;
+mod schema;
+
+pub use accept::{Refused, accepts};
+pub use compile::{Plan, compile};
+pub use environment::Environment;
+pub use error::{ConstraintError, EnvironmentError, MatchError};
+pub use fields::{FieldId, FieldWalker, Part, Written};
+pub use kind::{CHOICES_MAX, Constraint, GRAMMAR_BYTES_MAX, Limits, Whitespace};
+pub use matcher::Matcher;
+pub use reading::{DOCUMENT_DEPTH_MAX, ReadError, compact_json, read_schema};
+pub use schema::{SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, SchemaError, SchemaProblem, SchemaWarning};

@@ -1,0 +1,74 @@
+//! The schema checker: what a schema asks for, keyword by keyword, lowered to what is compiled.
+//!
+//! The grammar engine's errors carry no path and some of its keywords are held loosely, so
+//! nothing reaches it but what was read, checked and written anew here.
+
+mod bounds;
+mod cost;
+mod disjoint;
+mod finite;
+mod format;
+mod keywords;
+mod lower;
+mod path;
+mod pattern;
+mod prove;
+mod references;
+mod values;
+
+pub(crate) use lower::{Lowered, lower};
+pub(crate) use path::Path;
+
+/// Most bytes of a schema, written compactly.
+pub const SCHEMA_BYTES_MAX: usize = 1_000_000;
+/// Deepest nesting of arrays and objects in a schema.
+pub const SCHEMA_DEPTH_MAX: usize = 100;
+
+/// Why a schema is refused, and where.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("schema, {path}: {problem}")]
+pub struct SchemaError {
+    /// JSON pointer in a URI fragment, as in `#/properties/age/minimum`.
+    pub path: String,
+    pub problem: SchemaProblem,
+}
+
+/// What a schema cannot have.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SchemaProblem {
+    #[error("the keyword `{keyword}` is not supported")]
+    Unsupported { keyword: String },
+    #[error("the {what} `{value}` is not supported")]
+    UnsupportedValue { what: &'static str, value: String },
+    #[error("must be {want}")]
+    Malformed { want: &'static str },
+    #[error("the reference `{reference}` leads nowhere")]
+    Reference { reference: String },
+    #[error("refers to itself without end, so that no answer is finite")]
+    Endless,
+    #[error("`{low}` ({low_value}) and `{high}` ({high_value}) leave nothing between them")]
+    Contradiction { low: &'static str, low_value: String, high: &'static str, high_value: String },
+    #[error("nothing can satisfy it")]
+    Impossible,
+    #[error("`oneOf` needs alternatives that exclude each other: {first} and {second} may not")]
+    OneOf { first: usize, second: usize },
+    #[error("the pattern cannot be held: {reason}")]
+    Pattern { reason: String },
+    #[error("{what} is {count}, the limit is {limit}")]
+    TooLarge { what: &'static str, count: u64, limit: u64 },
+    /// The grammar engine's refusal; `reason` is its own words.
+    #[error("cannot be compiled: {reason}")]
+    Engine { reason: String },
+}
+
+/// Something in a schema that has no effect, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaWarning {
+    /// As in `SchemaError`.
+    pub path: String,
+    /// The keyword that the draft does not know.
+    pub keyword: String,
+}
+
+#[cfg(test)]
+mod tests;
