@@ -128,7 +128,8 @@ impl<F: Forward> Turns<F> {
                     if !live.has_token {
                         // A prompt that one pass computed has not been told of before.
                         let all = self.engine.progress(step.request).map(|(all, _)| all);
-                        let known = if live.known > 0 { live.known } else { all.unwrap_or(0) };
+                        let told = (live.known > 0).then_some(live.known);
+                        let known = told.or(all).unwrap_or(0);
                         let _ = live.outlet.send(Delivered::Prefilled { computed: known, known });
                     }
                     live.has_token = true;
