@@ -172,6 +172,14 @@ impl Asked {
     }
 }
 
+/// What an API says whole, and what it says as a stream.
+fn both(server: &Server, api: &Api, asked: &Asked) -> [(&'static str, Said); 2] {
+    let whole = server.post(api.path, &asked.body(api, false));
+    assert_eq!(whole.status, 200, "{} {asked:?} {whole:?}", api.path);
+    let stream = server.post(api.path, &asked.body(api, true));
+    [(api.path, (api.whole)(&whole.json())), (api.path, (api.streamed)(&stream))]
+}
+
 /// Runs a script's pieces at every API, whole and streamed; all say the same.
 fn check(script: &Value, asked: &Asked, text: &str, reasoning: &str, finish: &str, tokens: u64) {
     let server = Server::of(script);
@@ -182,11 +190,9 @@ fn check(script: &Value, asked: &Asked, text: &str, reasoning: &str, finish: &st
             finish: finish.to_owned(),
             tokens,
         };
-        let whole = server.post(api.path, &asked.body(api, false));
-        assert_eq!(whole.status, 200, "{} {script} {asked:?} {whole:?}", api.path);
-        assert_eq!((api.whole)(&whole.json()), want, "{} {script} {asked:?}", api.path);
-        let stream = server.post(api.path, &asked.body(api, true));
-        assert_eq!((api.streamed)(&stream), want, "{} {script} {asked:?}", api.path);
+        for (path, said) in both(&server, api, asked) {
+            assert_eq!(said, want, "{path} {script} {asked:?}");
+        }
     }
 }
 
@@ -230,14 +236,8 @@ fn of_several_stops_the_one_that_begins_first_cuts() {
         let script = pieces(&cut);
         let server = Server::of(&script);
         for list in [["aab", "ab"], ["ab", "aab"]] {
-            for api in APIS {
-                let asked = stops(&list);
-                for stream in [false, true] {
-                    let reply = server.post(api.path, &asked.body(api, stream));
-                    let said =
-                        if stream { (api.streamed)(&reply) } else { (api.whole)(&reply.json()) };
-                    assert_eq!(said.text, "x", "{} {cut} {list:?}", api.path);
-                }
+            for (path, said) in APIS.iter().flat_map(|api| both(&server, api, &stops(&list))) {
+                assert_eq!(said.text, "x", "{path} {cut} {list:?}");
             }
         }
     }
@@ -290,10 +290,8 @@ fn spaces_of_the_vocabulary_are_kept_but_for_the_first() {
         for api in APIS {
             let want =
                 if api.path == "/v1/completions" { format!(" {want}") } else { want.to_owned() };
-            for stream in [false, true] {
-                let reply = server.post(api.path, &Asked::default().body(api, stream));
-                let said = if stream { (api.streamed)(&reply) } else { (api.whole)(&reply.json()) };
-                assert_eq!((said.text, said.tokens), (want.clone(), tokens), "{}", api.path);
+            for (path, said) in both(&server, api, &Asked::default()) {
+                assert_eq!((said.text, said.tokens), (want.clone(), tokens), "{path}");
             }
         }
     }
