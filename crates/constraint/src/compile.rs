@@ -19,7 +19,8 @@ use crate::schema::{Lowered, Path, SchemaWarning, lower};
 /// happens to have left of its own is no limit to rely on.
 const STACK_BYTES: usize = 256 << 20;
 /// Most items of one row of the parser, which bounds how many ways a grammar may be ambiguous.
-const ROW_ITEMS_MAX: usize = 2000;
+/// An object has some four items for each of its optional names.
+const ROW_ITEMS_MAX: usize = 10_000;
 /// JSON's short escapes; without `u`, every name has one spelling.
 const ESCAPES: &str = "nrbtf\\\"";
 

@@ -12,6 +12,8 @@ use super::{bounds, cost, finite, pattern, prove, values};
 const DEFINITION: &str = "#/$defs/d";
 /// Deepest nesting of all definitions together; the engine follows references by recursion.
 const LEVELS_MAX: usize = 20_000;
+/// Most definitions that references lead to.
+const DEFINITIONS_MAX: usize = 2000;
 
 /// A schema that is ready to be compiled.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,6 +79,11 @@ impl<'a> Lowering<'a> {
         let mut done = 0;
         while let Some(origin) = self.origins.get(done) {
             let mut path = origin.clone();
+            if done == DEFINITIONS_MAX {
+                let (count, limit) = (self.origins.len() as u64, DEFINITIONS_MAX as u64);
+                let what = "the number of places referred to";
+                return path.refuse(SchemaProblem::TooLarge { what, count, limit });
+            }
             let value = place(self.references.root, path.steps());
             let value = value.expect("a reference was followed to its place");
             let definition = self.schema(value, &mut path)?;
@@ -181,16 +188,16 @@ impl<'a> Lowering<'a> {
                 value.clone()
             }
             "multipleOf" => {
-                if values::number(value, path)? <= 0.0 {
-                    return path.refuse(SchemaProblem::Malformed { want: "a number above 0" });
-                }
+                values::divisor(value, path)?;
                 value.clone()
             }
             "pattern" => json!(held_pattern(values::text(value, path)?, path)?),
             "format" => return self.format(values::text(value, path)?, path, lowered),
             "required" => {
                 self.texts(value, path);
-                Value::Array(values::names(value, path)?)
+                let names = values::names(value, path)?;
+                values::name_count(names.len(), path)?;
+                Value::Array(names)
             }
             "$ref" => self.reference(values::text(value, path)?, path)?,
             "properties" => self.properties(value, path)?,
@@ -218,7 +225,9 @@ impl<'a> Lowering<'a> {
 
     fn properties(&mut self, value: &'a Value, path: &mut Path) -> Result<Value, SchemaError> {
         let mut lowered = Map::new();
-        for (name, property) in values::map(value, path)? {
+        let map = values::map(value, path)?;
+        values::name_count(map.len(), path)?;
+        for (name, property) in map {
             self.text(name, path);
             let schema = path.at(name, |path| self.schema(property, path))?;
             lowered.insert(name.clone(), schema);

@@ -11,6 +11,10 @@ const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 /// Most decimals and digits of a number that is compared exactly.
 const MAGNITUDE_MAX: f64 = 1e18;
 const MAGNITUDE_MIN: f64 = 1e-12;
+/// Most remainders of `multipleOf`.
+const REMAINDERS_MAX: u64 = 1000;
+/// Most names of one object; the time to compile grows with their square.
+const NAMES_MAX: usize = 1000;
 /// Most values of one `enum`.
 const ENUM_MAX: usize = 20_000;
 
@@ -60,6 +64,32 @@ fn exact(number: &Number, path: &Path) -> Result<f64, SchemaError> {
 /// Whether a number at the limit is the limit itself, not its neighbour rounded.
 fn is_power(number: &Number) -> bool {
     number.as_i64().is_some_and(|whole| whole.unsigned_abs() == 1 << 53)
+}
+
+/// What a number must be a multiple of: its digits without the point are few, since the engine
+/// has a state for each remainder.
+pub(super) fn divisor(value: &Value, path: &Path) -> Result<(), SchemaError> {
+    if number(value, path)? <= 0.0 {
+        return path.refuse(SchemaProblem::Malformed { want: "a number above 0" });
+    }
+    let told = value.as_f64().unwrap_or_default().to_string();
+    let digits: String = told.chars().filter(char::is_ascii_digit).collect();
+    let remainders = digits.parse::<u64>().unwrap_or(u64::MAX);
+    if remainders > REMAINDERS_MAX || told.contains('e') {
+        let (count, limit) = (remainders, REMAINDERS_MAX);
+        let what = "the number of remainders";
+        return path.refuse(SchemaProblem::TooLarge { what, count, limit });
+    }
+    Ok(())
+}
+
+/// Refuses more names than one object may declare.
+pub(super) fn name_count(count: usize, path: &Path) -> Result<(), SchemaError> {
+    if count > NAMES_MAX {
+        let (count, limit) = (count as u64, NAMES_MAX as u64);
+        return path.refuse(SchemaProblem::TooLarge { what: "the number of names", count, limit });
+    }
+    Ok(())
 }
 
 /// A text.
