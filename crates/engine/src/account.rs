@@ -75,5 +75,7 @@ pub struct Load {
     pub prefix_tokens_hit: u64,
     /// Kept blocks given up because room was needed.
     pub prefix_evictions: u64,
+    /// Blocks brought back from the shelf.
+    pub prefix_restored: u64,
     pub preemptions: u64,
 }

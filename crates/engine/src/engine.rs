@@ -130,6 +130,7 @@ impl<F: Forward> Engine<F> {
             cached_blocks: counts.cached,
             free_blocks: counts.free,
             prefix_evictions: counts.evictions,
+            prefix_restored: counts.restored,
             ..self.counters
         }
     }
