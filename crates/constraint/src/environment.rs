@@ -67,8 +67,8 @@ impl Environment {
         }
         // The library asserts what it counts in few bits.
         let built = catch_unwind(AssertUnwindSafe(|| {
-            let info = TokRxInfo::new(vocab_size, first);
-            let trie = TokTrie::from(&info, &words).with_eos_tokens(&ends);
+            let counts = TokRxInfo::new(vocab_size, first);
+            let trie = TokTrie::from(&counts, &words).with_eos_tokens(&ends);
             let env: TokEnv = Arc::new(Canonical { tokenizer, trie });
             let slices = SlicedBiasComputer::json_slices();
             ParserFactory::new(&env, capabilities(), &slices).ok()
