@@ -1,15 +1,17 @@
 //! One request from its tokens to its record: drives the engine, the text and the account.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use causeway_engine::{Ended, Engine, Output, Submission};
 use causeway_ledger::{Measured, Record, RecordBuilder, Shown, Start};
 use causeway_policy::{OnDisconnect, Policy};
-use causeway_request::{Canceller, Request, RequestId, StepOutput, StopReason};
+use causeway_request::{Canceller, RequestId, StepOutput, StopReason};
 use causeway_text::{Answer, Text};
 
 use crate::clock::Clock;
 use crate::failure::Failure;
+use crate::loaded::session_failure;
 
 /// What a watcher is told while the answer comes.
 pub(crate) trait Watcher {
@@ -27,32 +29,34 @@ pub(crate) trait Watcher {
 pub(crate) struct Job<'a> {
     pub(crate) start: Start,
     pub(crate) policy: Policy,
-    pub(crate) text: Option<&'a Text>,
-    /// The answer goes on from other text, so that a leading space is its own.
-    pub(crate) continues: bool,
+    pub(crate) text: Option<&'a Arc<Text>>,
 }
 
 /// Runs one request to its end, or until `interrupted`.
 ///
 /// The record is complete whatever ended the run; an error of the run is its stop reason.
-pub(crate) fn generate(
+pub(crate) fn generate<'a>(
     engine: &mut Engine,
-    job: Job<'_>,
+    job: Job<'a>,
     clock: &Clock,
     interrupted: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Result<Record, Failure> {
-    let Job { start, policy, text, continues } = job;
+    let Job { start, policy, text } = job;
     let id = RequestId(start.request.id);
     let request = start.request.effective.to_request(id);
-    let prompt = start.request.effective.prompt.as_deref();
-    let rules = causeway_session::answer_rules(&policy, prompt, continues);
-    let answer = text.map(|text| Answer::new(&text.tokenizer, &rules).map(|answer| (text, answer)));
+    let rules = causeway_session::answer_rules(&policy, &start, text.map(Arc::as_ref));
+    let guide = text.map(|text| causeway_session::guide(&policy, &rules, text));
+    let guide = guide.transpose().map_err(session_failure)?.flatten();
+    let answer = |text: &'a Arc<Text>| {
+        Answer::new(&text.tokenizer, &rules).map(|answer| (text.as_ref(), answer))
+    };
+    let answer = text.map(answer);
     let reader = answer.transpose().map_err(Failure::caller)?;
     let stop_strings = policy.stop_strings().to_vec();
     let cancels = policy.file().operation.on_disconnect == OnDisconnect::Cancel;
     let arrived_ns = clock.now_ns();
-    submit(engine, request, policy, arrived_ns)?;
+    submit(engine, Submission { guide, ..Submission::new(request, policy, arrived_ns) })?;
     let mut run = Run {
         id,
         builder: RecordBuilder::new(start),
@@ -142,7 +146,11 @@ impl Run<'_> {
         };
         let token = output.choice.token;
         let piece = text.tokenizer.piece(token).map_err(Failure::world)?;
-        let part = answer.push(token).map_err(Failure::world)?;
+        let part = match output.choice.forced_by {
+            Some(_) => answer.push_laid(token),
+            None => answer.push(token),
+        };
+        let part = part.map_err(Failure::world)?;
         let shown = if part.is_reasoning { Shown::Reasoning } else { Shown::Visible };
         self.builder.push_shown(output, piece, shown).map_err(Failure::world)?;
         watcher.step(output, piece)?;
@@ -189,13 +197,8 @@ impl Run<'_> {
     }
 }
 
-fn submit(
-    engine: &mut Engine,
-    request: Request,
-    policy: Policy,
-    arrived_ns: u64,
-) -> Result<(), Failure> {
-    engine.submit(Submission::new(request, policy, arrived_ns)).map_err(|refusal| {
+fn submit(engine: &mut Engine, submission: Submission) -> Result<(), Failure> {
+    engine.submit(submission).map_err(|refusal| {
         if refusal.is_callers_mistake() {
             Failure::caller(refusal)
         } else {

@@ -50,17 +50,15 @@ pub fn compile(
 
 /// Refuses what the policy sets and no run of this model would heed.
 fn refuse_unheeded(file: &PolicyFile, about: &About) -> Result<(), FitError> {
-    for (field, is_set) in [
-        ("reasoning.tokens_max", file.reasoning.tokens_max.is_some()),
-        ("account.level", file.operation.account != AccountLevel::Full),
-    ] {
-        if is_set {
-            return Err(FitError::Unsupported { field });
-        }
+    if file.operation.account != AccountLevel::Full {
+        return Err(FitError::Unsupported { field: "account.level" });
     }
-    let Reasoning { open, close, .. } = &file.reasoning;
+    let Reasoning { open, close, tokens_max } = &file.reasoning;
     if open.is_some() != close.is_some() {
         return Err(FitError::OneMarker);
+    }
+    if tokens_max.is_some() && open.is_none() {
+        return Err(FitError::NoMarkers);
     }
     for (field, is_set) in
         [("stop.strings", !file.stop.strings.is_empty()), ("reasoning.open", open.is_some())]
@@ -71,3 +69,6 @@ fn refuse_unheeded(file: &PolicyFile, about: &About) -> Result<(), FitError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use causeway_kernels::IsaError;
 use causeway_model::ModelError;
 use causeway_models::ModelsError;
 use causeway_policy::PolicyError;
-use causeway_text::TextError;
+use causeway_text::{TemplateError, TextError};
 use causeway_weights::WeightsError;
 
 /// Why a run cannot begin.
@@ -39,6 +39,13 @@ pub enum FitError {
     Unsupported { field: &'static str },
     #[error("the policy sets one of `reasoning.open` and `reasoning.close`, but needs both")]
     OneMarker,
+    #[error(
+        "`reasoning.tokens_max` is set, but not the markers `reasoning.open` and \
+         `reasoning.close`: a thought that has no marks has no end"
+    )]
+    NoMarkers,
+    #[error("the vocabulary cannot spell `reasoning.close`, \"{}\"", marker.escape_debug())]
+    Unspelled { marker: String },
     #[error("the policy sets `{field}`, but `{model}` has no tokenizer.json to read text with")]
     NeedsText { field: &'static str, model: String },
     #[error("the policy is for model `{pinned}`, not for `{model}`")]
@@ -56,6 +63,8 @@ pub enum PromptError {
     NoMessages,
     #[error("the policy sets `{field}`, which only a chat has")]
     NoChat { field: &'static str },
+    #[error("the policy's `prompt.template` cannot be read")]
+    Template { source: TemplateError },
     #[error("the policy sets `prompt.system`, but the messages begin with a system message")]
     TwoSystems,
     #[error("the policy sets `prompt.prefill`, but the messages end with an answer to continue")]

@@ -12,7 +12,10 @@ mod kv_disk;
 mod loaded;
 mod prompt;
 mod start;
+mod thought;
 mod threads;
+#[cfg(test)]
+mod toy;
 
 pub use about::{About, cpu_name};
 pub use compile::compile;
@@ -21,6 +24,8 @@ pub use kv_disk::{KvDisk, KvDiskCounts, KvDiskError, Told};
 pub use loaded::{Loaded, Opening, kernels_of_environment};
 pub use prompt::{Given, Prompt, message_of, prompt, with_template};
 pub use start::{Asked, Place, answer_rules, drawn_seed, policy_used, start};
+
+pub use thought::guide;
 
 /// Remembers hashes of weights.
 pub use causeway_models::Hashes;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use causeway_kernels::{Isa, Kernels};
-use causeway_model::{Model, Settings};
+use causeway_model::{Config, Model, ModelError, Settings};
 use causeway_request::TokenId;
 use causeway_text::Text;
 use causeway_weights::ModelFile;
@@ -30,6 +30,17 @@ impl Opening {
             Ok(files) => files.flatten().map(|file| size(&file.path())).sum(),
             Err(_) => size(&self.path),
         }
+    }
+}
+
+impl Opening {
+    /// What its file says of its sizes; no weight is read.
+    ///
+    /// # Errors
+    /// A file that is no model.
+    pub fn config(&self) -> Result<Config, SessionError> {
+        let file = ModelFile::open(&self.path)?;
+        Ok(Config::of(&file).map_err(ModelError::from).map_err(Box::new)?)
     }
 }
 
@@ -114,3 +125,6 @@ fn check_vocabulary(text: &Text, model: &Model) -> Result<(), SessionError> {
     let (tokens, rows) = (text.tokenizer.vocab_size(), model.config().shape.vocab_size);
     if tokens <= rows { Ok(()) } else { Err(SessionError::Vocabulary { tokens, rows }) }
 }
+
+#[cfg(test)]
+mod tests;

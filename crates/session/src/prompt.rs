@@ -30,8 +30,6 @@ pub struct Prompt {
     /// How many of `tokens`, at their end, are response prefill.
     pub prefilled: usize,
     pub template: Option<Template>,
-    /// The answer goes on from other text.
-    pub continues: bool,
 }
 
 /// The text side with the policy's template in place of the model's own, where it has one.
@@ -40,8 +38,8 @@ pub struct Prompt {
 /// A template that cannot be read.
 pub fn with_template(mut text: Text, file: &PolicyFile) -> Result<Text, SessionError> {
     if let Some(source) = &file.prompt.template {
-        let template = ChatTemplate::new(source).map_err(causeway_text::TextError::from)?;
-        text.template = Some(template);
+        let template = ChatTemplate::new(source);
+        text.template = Some(template.map_err(|source| PromptError::Template { source })?);
     }
     Ok(text)
 }
@@ -72,7 +70,7 @@ pub fn prompt(
             };
             let prefilled = prefill.len();
             tokens.extend(prefill);
-            Ok(Prompt { text: None, tokens, prefilled, template: None, continues: true })
+            Ok(Prompt { text: None, tokens, prefilled, template: None })
         }
         Given::Raw(raw) => {
             refuse_chat_texts(file)?;
@@ -84,7 +82,7 @@ pub fn prompt(
             };
             let prefilled = prefill.len();
             tokens.extend(prefill);
-            Ok(Prompt { text: Some(raw), tokens, prefilled, template: None, continues: true })
+            Ok(Prompt { text: Some(raw), tokens, prefilled, template: None })
         }
         Given::Chat(message) => {
             if message.is_empty() {
@@ -150,8 +148,7 @@ fn chat(mut chat: Chat, file: &PolicyFile, text: &Text) -> Result<Prompt, Sessio
     let tokens = text.chat(&chat)?;
     let prefilled = text.prefilled(&chat, &tokens);
     let template = text.template.as_ref().map(|own| Template::new(own.source().to_owned()));
-    let continues = prefilled > 0;
-    Ok(Prompt { text: Some(rendered), tokens, prefilled, template, continues })
+    Ok(Prompt { text: Some(rendered), tokens, prefilled, template })
 }
 
 /// One message with a role and a text.
@@ -159,3 +156,6 @@ fn chat(mut chat: Chat, file: &PolicyFile, text: &Text) -> Result<Prompt, Sessio
 pub fn message_of(role: &str, content: &str) -> ChatValue {
     ChatValue::from_pairs([("role", role), ("content", content)])
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,8 @@
 use causeway_ledger::{CacheState, Effective, PolicyUsed, Request, Sha256, Start};
 use causeway_policy::{Policy, Reasoning};
 use causeway_request as request;
-use causeway_request::RequestId;
-use causeway_text::AnswerRules;
+use causeway_request::{RequestId, TokenId};
+use causeway_text::{AnswerRules, DetokenizeOptions, ReasoningSplitter, Text};
 use serde_json::Value;
 
 use crate::about::About;
@@ -12,6 +12,10 @@ use crate::prompt::Prompt;
 
 /// Seeds drawn for requests without one stay below this, so that every JSON reader keeps them.
 const SEEDS: u64 = 1 << 53;
+
+/// Tokens at the end of a prompt in which an opening marker is looked for: a marker of the 256
+/// bytes that a policy may have, and white space behind it.
+const MARKER_TOKENS: usize = 320;
 
 /// What was asked beside prompt and policy.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +53,7 @@ impl Place {
 /// The policy's seed goes before the request's; where there is neither, one is drawn.
 #[must_use]
 pub fn start(about: &About, policy: &Policy, prompt: Prompt, asked: Asked, place: &Place) -> Start {
-    let Prompt { text, tokens, prefilled, template, continues: _ } = prompt;
+    let Prompt { text, tokens, prefilled, template } = prompt;
     let Asked { id, received, seed, choice } = asked;
     let room = about.context_len.saturating_sub(tokens.len()).max(1);
     let tokens_max = policy.tokens_max().map_or(Ok(room), usize::try_from);
@@ -83,22 +87,41 @@ pub fn policy_used(policy: &Policy) -> PolicyUsed {
     PolicyUsed { sha256: Sha256(policy.hash()), greedy: policy.is_greedy(), canonical }
 }
 
-/// What the text of an answer follows beside its tokens; `prompt` is the text before it.
+/// What the text of an answer follows beside its tokens; `text` is the model's text side.
 #[must_use]
-pub fn answer_rules(policy: &Policy, prompt: Option<&str>, continues: bool) -> AnswerRules {
+pub fn answer_rules(policy: &Policy, start: &Start, text: Option<&Text>) -> AnswerRules {
     let Reasoning { open, close, tokens_max: _ } = &policy.file().reasoning;
     let markers = open.clone().zip(close.clone());
-    // Some templates open the reasoning themselves.
-    let opens = |(open, _): &(String, String)| {
-        prompt.is_some_and(|prompt| prompt.trim_end().ends_with(open.as_str()))
-    };
+    let effective = &start.request.effective;
+    let opens = |(open, close): &(String, String)| starts_inside((open, close), effective, text);
     AnswerRules {
         stops: policy.stop_strings().to_vec(),
         min_tokens: policy.min_tokens(),
         starts_inside: markers.as_ref().is_some_and(opens),
         markers,
-        continues,
+        // A prompt without a template, and a response prefill, are text that goes on.
+        continues: start.template.is_none() || !effective.prefilled_tokens.is_empty(),
     }
+}
+
+/// Whether the first token of an answer is reasoning: some templates open it themselves, and so
+/// may a response prefill.
+fn starts_inside((open, close): (&str, &str), effective: &Effective, text: Option<&Text>) -> bool {
+    let decode = |tokens: &[u32], show_control| {
+        let tokens: Vec<TokenId> = tokens.iter().copied().map(TokenId).collect();
+        let options = DetokenizeOptions { show_control, continues: true };
+        text.and_then(|text| text.tokenizer.decode(&tokens, options).ok()).unwrap_or_default()
+    };
+    let (prompt, prefilled) = (&effective.prompt_tokens, &effective.prefilled_tokens);
+    let prompt = match &effective.prompt {
+        Some(prompt) if prefilled.is_empty() => prompt.clone(),
+        // The text is what a prompt without prefill ends with.
+        _ => decode(&prompt[prompt.len().saturating_sub(MARKER_TOKENS)..], true),
+    };
+    let mut splitter =
+        ReasoningSplitter::new(open, close, prompt.trim_end().ends_with(open) && !open.is_empty());
+    splitter.push(&decode(prefilled, false));
+    splitter.is_inside()
 }
 
 /// A seed from the system's own randomness, which the standard library's hasher is keyed by.
@@ -107,3 +130,6 @@ pub fn drawn_seed() -> u64 {
     use std::hash::{BuildHasher as _, Hasher as _};
     std::collections::hash_map::RandomState::new().build_hasher().finish() % SEEDS
 }
+
+#[cfg(test)]
+mod tests;

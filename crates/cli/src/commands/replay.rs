@@ -1,5 +1,7 @@
 //! `causeway replay`: run a record again and prove it equal, or name the first step that differs.
 
+use std::sync::Arc;
+
 use causeway_ledger::{Pair, Record, compare};
 use causeway_policy::PolicyFile;
 use causeway_request::StepOutput;
@@ -67,11 +69,10 @@ fn run_again(recorded: &Record, args: &Args) -> Result<Record, Failure> {
     // A run that was cut short is played as far as it came.
     let budget = recorded.to_request().tokens_max as u64;
     start.request.effective.tokens_max = start.request.effective.tokens_max.min(budget);
-    let continues =
-        start.template.is_none() || !start.request.effective.prefilled_tokens.is_empty();
     let Loaded { model, text, .. } = loaded;
     let mut engine = session::engine(model, flags.chunk()?);
-    let job = Job { start, policy, text: text.as_ref(), continues };
+    let text = text.map(Arc::new);
+    let job = Job { start, policy, text: text.as_ref() };
     generate(&mut engine, job, &Clock::start(), &interrupted, &mut Silent)
 }
 

@@ -246,11 +246,12 @@ pub(super) fn answer(ask: &Ask, watcher: &mut dyn Watcher) -> Result<Record, Fai
         None => None,
     };
     let prompt = prompt(given, &file, &about, text.as_ref())?;
-    let (continues, chunk) = (prompt.continues, ask.model.chunk()?);
+    let chunk = ask.model.chunk()?;
     let asked = session_room::Asked { id: RequestId(1), received, seed, choice: 0 };
     let start = session_room::start(&about, &policy, prompt, asked, &Place::alone(chunk));
     let mut engine = session::engine(model, chunk);
-    let job = Job { start, policy, text: text.as_ref(), continues };
+    let text = text.map(Arc::new);
+    let job = Job { start, policy, text: text.as_ref() };
     let record = generate(&mut engine, job, &Clock::start(), &interrupted, watcher)?;
     if let Some(path) = &ask.record {
         causeway_ledger::write(&record, path).map_err(write_failure)?;

@@ -1,0 +1,83 @@
+//! A text side and a model's description for tests: a token for each byte, and four marks.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use causeway_ledger::{Model, Numerics, Sha256};
+use causeway_policy::PolicyFile;
+use causeway_request::TokenId;
+use causeway_text::{SpecialIds, Template, Text, TokenType, Tokenizer, Vocabulary, VocabularyKind};
+
+use crate::{About, Given, Prompt, SessionError, prompt};
+
+const MARKS: [&str; 4] = ["<unk>", "<|end|>", "<|user|>", "<|assistant|>"];
+/// A role and its text, then the end of the turn.
+pub(crate) const TEMPLATE: &str = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\
+{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
+
+/// The text side, with a chat template.
+pub(crate) fn text() -> Text {
+    let mut tokens = MARKS.map(str::to_owned).to_vec();
+    tokens.extend((0..=255_u8).map(|byte| format!("<0x{byte:02X}>")));
+    let mut types = vec![TokenType::Unknown];
+    types.resize(MARKS.len(), TokenType::Control);
+    types.resize(tokens.len(), TokenType::Byte);
+    let vocabulary = Vocabulary {
+        kind: VocabularyKind::SentencePiece,
+        pre_tokenizer: "default".to_owned(),
+        scores: vec![0.0; tokens.len()],
+        tokens,
+        types,
+        merges: Vec::new(),
+        special: SpecialIds { eos: Some(1), unknown: Some(0), ..SpecialIds::default() },
+        add_bos: false,
+        add_eos: false,
+        add_space_prefix: false,
+    };
+    let tokenizer = Tokenizer::from_vocabulary(&vocabulary).unwrap();
+    Text { tokenizer, template: Some(Template::new(TEMPLATE).unwrap()) }
+}
+
+/// A model of that vocabulary, whose context is 64 tokens.
+pub(crate) fn about() -> About {
+    About {
+        model: Model {
+            name: "toy".to_owned(),
+            sha256: Sha256([1; 32]),
+            tokenizer_sha256: Some(Sha256([2; 32])),
+            quantisation: "f32".to_owned(),
+            settings: BTreeMap::new(),
+        },
+        numerics: Numerics { version: 1, kv_type: "f16".to_owned() },
+        path: PathBuf::from("toy.gguf"),
+        vocab_size: MARKS.len() + 256,
+        context_len: 64,
+        end_tokens: vec![TokenId(1)],
+        has_text: true,
+        isa: "scalar",
+        threads: 1,
+    }
+}
+
+/// The tokens of a user's text.
+pub(crate) fn tokens(text: &Text, words: &str) -> Vec<TokenId> {
+    text.tokenizer.encode(words, false, false).unwrap()
+}
+
+/// A policy file from the lines below its schema.
+pub(crate) fn file(toml: &str) -> PolicyFile {
+    PolicyFile::from_toml(&format!("schema = 1\n{toml}")).unwrap()
+}
+
+/// What is made of a prompt under a policy.
+pub(crate) fn made(given: Given, toml: &str) -> Result<Prompt, SessionError> {
+    prompt(given, &file(toml), &about(), Some(&text()), None)
+}
+
+/// The prompt of one message, and of a response prefill where it has text.
+pub(crate) fn prompt_of(text: &Arc<Text>, message: &str, prefill: &str) -> Prompt {
+    let mut file = PolicyFile::default();
+    file.prompt.prefill = (!prefill.is_empty()).then(|| prefill.to_owned());
+    prompt(Given::Chat(message.to_owned()), &file, &about(), Some(text), None).unwrap()
+}
