@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use causeway_engine::{Refusal, Submission};
 use causeway_ledger::{CacheKey, CacheState, Sha256, Start, Stored, Tags};
-use causeway_policy::Policy;
+use causeway_policy::{Guide, Policy};
 use causeway_request::{Priority, RequestId, TokenId};
 use causeway_session::{Asked, Given, Place, Prompt, answer_rules};
 use causeway_text::{AnswerRules, CivilTime, StopMatcher};
@@ -48,8 +48,8 @@ pub(crate) struct Ask {
     pub(crate) cache_salt: Option<String>,
     /// The conversation it belongs to, as the client names it.
     pub(crate) session: Option<String>,
-    /// An answer that was given before will do.
-    pub(crate) takes_given: bool,
+    /// Whether an answer that was given before will do, where the request says so.
+    pub(crate) result_cache: Option<bool>,
 }
 
 /// A request under way. Dropping it tells its runs that their reader is gone.
@@ -176,12 +176,15 @@ impl State {
             cache: if model.limits.prefix_cache { CacheState::Cold } else { CacheState::Off },
             chunk: model.limits.budget,
         };
-        let rules = answer_rules(&policy, prompt.text.as_deref(), prompt.continues);
         let received = ask.received.clone();
         let asked = Asked { id: RequestId(0), received, seed: ask.seed, choice: 0 };
         let start = causeway_session::start(&model.about, &policy, prompt, asked, &place);
+        let rules = answer_rules(&policy, &start, Some(&model.text));
+        let guide = causeway_session::guide(&policy, &rules, &model.text);
+        let guide = guide.map_err(|error| in_words_of(&ask.edits, error.into()))?;
         let (sender, events) = channel(EVENTS_MAX);
-        let shared = Shared { entrance, model, policy: Arc::new(policy), start, rules, sender };
+        let policy = Arc::new(policy);
+        let shared = Shared { entrance, model, policy, start, rules, guide, sender };
         let (mut jobs, mut runs, mut progresses) = (Vec::new(), Vec::new(), Vec::new());
         let mut leader = None;
         for choice in 0..ask.choices {
@@ -237,7 +240,7 @@ impl State {
     /// The same answers as they were given before, where every choice has one.
     async fn given_before(self: &Arc<Self>, ask: &Ask, runs: &[Run]) -> Option<Vec<Stored>> {
         // What else might have come is in no record.
-        if !ask.takes_given || ask.wants_tokens.is_some_and(|top| top > 0) {
+        if ask.result_cache == Some(false) || ask.wants_tokens.is_some_and(|top| top > 0) {
             return None;
         }
         let results = Arc::clone(self.results.as_ref()?);
@@ -264,7 +267,11 @@ impl State {
         let (outlet, steps): (Outlet, _) = unbounded_channel();
         let salt = salt(&ask.caller, ask.cache_salt.as_deref());
         let owner = ask.caller.name.as_str();
-        let cache_key = self.results.as_ref().map(|_| {
+        // The request goes before the policy, and the policy before the server; a request that
+        // wants a new run has it kept for the next one.
+        let by_policy = shared.policy.file().operation.result_cache;
+        let keeps = by_policy.unwrap_or(self.results_by_default) || ask.result_cache == Some(true);
+        let cache_key = self.results.as_ref().filter(|_| keeps).map(|_| {
             let asked = ask.cache_salt.as_ref().and(salt.as_deref());
             results::key_of(&start, owner, asked)
         });
@@ -277,7 +284,7 @@ impl State {
             cache_salt: salt,
             shares_with: leader,
             top_logprobs: ask.wants_tokens.unwrap_or(0),
-            guide: None,
+            guide: shared.guide.clone(),
         };
         let run = Run {
             id,
@@ -319,6 +326,7 @@ struct Shared {
     policy: Arc<Policy>,
     start: Start,
     rules: AnswerRules,
+    guide: Option<Box<dyn Guide>>,
     sender: Sender<(u32, Event)>,
 }
 

@@ -7,8 +7,14 @@ use crate::error::ApiError;
 use crate::fields::Edit;
 
 /// Fields of a policy file that a request may fill where the file leaves them out: how much is
-/// asked for, and what ends it. Everything else decides which token comes.
-const OPEN: &[&str] = &["stop.tokens_max", "stop.strings", "stop.tokens", "choose.seed"];
+/// asked for, of thought too, and what ends it. Everything else decides which token comes.
+const OPEN: &[&str] = &[
+    "stop.tokens_max",
+    "stop.strings",
+    "stop.tokens",
+    "choose.seed",
+    "reasoning.tokens_max",
+];
 
 /// The policy that the server was started with.
 #[derive(Debug)]

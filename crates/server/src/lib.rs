@@ -27,6 +27,7 @@ mod http;
 mod kept;
 mod leftover;
 pub mod observe;
+mod memory;
 mod options;
 mod origin;
 mod outbox;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use causeway_engine::Limits;
 use causeway_ledger::{Store, Writer};
 use causeway_policy::PolicyFile;
-use causeway_session::Hashes;
+use causeway_session::{Hashes, KvDisk};
 
 use crate::auth::Auth;
 use crate::observe::Observer;
@@ -19,7 +19,7 @@ pub struct Options {
     pub addr: SocketAddr,
     /// The first one is loaded at the start, the others when they are first asked for.
     pub models: Vec<Source>,
-    /// Most bytes of weights and caches in memory at once; one model always fits.
+    /// Most bytes of weights, caches and workspaces in memory at once; one model always fits.
     pub models_bytes_max: Option<u64>,
     /// The server's policy; its fields are not a request's to change. `None` leaves them open.
     pub policy: Option<PolicyFile>,
@@ -33,7 +33,8 @@ pub struct Options {
     pub observer: Arc<dyn Observer>,
     /// Where records go as their runs end; none are kept without.
     pub ledger: Option<Arc<Writer>>,
-    /// The same ledger, open to read: finished answers are given again out of it.
+    /// The same ledger, open to read: finished answers are given again out of it, where a request
+    /// or a policy asks for it, or `Operation::results_by_default`.
     pub results: Option<Store>,
     pub operation: Operation,
 }
@@ -43,6 +44,8 @@ pub struct Options {
 pub struct Operation {
     /// The ledger, open to read: requests that ended long ago are told of out of it.
     pub kept: Option<Store>,
+    /// Whether answers are given again where neither request nor policy says.
+    pub results_by_default: bool,
     /// Origins whose pages may ask; `*` is any.
     pub cors_origins: Vec<String>,
 }
@@ -55,9 +58,11 @@ pub struct Sizing {
     pub itl_target_ns: Option<u64>,
     /// Where hashes of weights are remembered.
     pub hashes: Hashes,
+    /// Where idle prefixes go that have no room in memory, and all of them at the end.
+    pub kv_disk: Option<Arc<KvDisk>>,
 }
 
-/// What a connection and a request may ask for.
+/// What a connection may take; what a request may ask for stands in the tables of `fields`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WireLimits {
     pub connections_max: usize,
@@ -66,10 +71,6 @@ pub struct WireLimits {
     pub header_time_max: Duration,
     /// From the header to the last byte of the body.
     pub body_time_max: Duration,
-    /// Parallel choices of one request.
-    pub choices_max: u32,
-    /// Longest deadline a request may name.
-    pub timeout_ms_max: u64,
     /// Between two signs of life of a stream.
     pub keep_alive: Duration,
 }
@@ -82,8 +83,6 @@ impl Default for WireLimits {
             body_bytes_max: 8 << 20,
             header_time_max: Duration::from_secs(10),
             body_time_max: Duration::from_secs(30),
-            choices_max: 16,
-            timeout_ms_max: 86_400_000,
             keep_alive: Duration::from_secs(5),
         }
     }

@@ -63,7 +63,11 @@ impl<'t> Reading<'t> {
         }
         let token = output.choice.token;
         let piece = model.text.tokenizer.piece(token).unwrap_or_default();
-        let part = match self.answer.push(token) {
+        let read = match output.choice.forced_by {
+            Some(_) => self.answer.push_laid(token),
+            None => self.answer.push(token),
+        };
+        let part = match read {
             Ok(part) => part,
             Err(error) => {
                 self.stopped = Some(StopReason::Error { message: error.to_string() });

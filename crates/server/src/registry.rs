@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use causeway_policy::PolicyFile;
 use tokio::sync::Mutex;
 
+use crate::driver::Watch;
 use crate::error::{ApiError, sentence};
 use crate::options::Sizing;
 use crate::served::{ServeModelError, Served, Watched};
@@ -126,11 +127,14 @@ impl Registry {
         loaded
     }
 
-    /// Lets go of every model that no request uses.
-    pub(crate) async fn clear(&self) {
+    /// Lets go of every model; its loop ends when no request uses it any more.
+    pub(crate) async fn clear(&self) -> Vec<Arc<Watch>> {
+        let mut loops = Vec::new();
         for slot in &self.slots {
-            *slot.served.lock().await = None;
+            let served = slot.served.lock().await.take();
+            loops.extend(served.map(|served| served.driver.watch()));
         }
+        loops
     }
 
     async fn load(&self, source: &Source) -> Result<Served, ServeModelError> {
@@ -146,13 +150,17 @@ impl Registry {
     /// Lets go of models that nobody uses, the longest unused first, until the new one fits.
     async fn make_room(&self, wanted: &Slot) -> Result<(), ApiError> {
         let Some(bytes_max) = self.rules.bytes_max else { return Ok(()) };
-        let bytes = wanted.source.bytes();
+        let limits = &self.rules.sizing.limits;
+        let memory = wanted.source.memory(limits);
+        let bytes = memory.total();
         let mut others: Vec<&Slot> =
             self.slots.iter().filter(|slot| !std::ptr::eq(*slot, wanted)).collect();
         others.sort_by_key(|slot| slot.used_ns.load(Ordering::Relaxed));
         let mut held = 0;
         for slot in &others {
-            held += if slot.served.lock().await.is_some() { slot.source.bytes() } else { 0 };
+            if slot.served.lock().await.is_some() {
+                held += slot.source.memory(limits).total();
+            }
         }
         for slot in others {
             if held + bytes <= bytes_max {
@@ -162,7 +170,7 @@ impl Registry {
             // Whoever has a request under way holds the model too.
             if place.as_ref().is_some_and(|served| Arc::strong_count(served) == 1) {
                 *place = None;
-                held -= slot.source.bytes();
+                held -= slot.source.memory(limits).total();
             }
         }
         if held == 0 || held + bytes <= bytes_max {
@@ -171,7 +179,7 @@ impl Registry {
         let name = wanted.source.name();
         Err(ApiError::busy(
             format!(
-                "`{name}` needs {bytes} bytes beside the {held} bytes of models in use, \
+                "`{name}` needs {memory} beside the {held} bytes of models in use, \
                  the limit is {bytes_max}"
             ),
             5,

@@ -12,4 +12,5 @@ pub(crate) mod models;
 pub(crate) mod requests;
 pub(crate) mod responses;
 pub(crate) mod segments;
+mod thought;
 pub(crate) mod tokens;

@@ -13,6 +13,7 @@ use causeway_text::{
 };
 use serde::Deserialize;
 
+use crate::memory::Memory;
 use crate::options::Sizing;
 use crate::served::{ServeModelError, Served, Watched};
 
@@ -38,9 +39,13 @@ pub struct Script {
     /// Text begins with a space of the vocabulary's own, as SentencePiece has it.
     #[serde(default)]
     space_prefix: bool,
-    /// Bytes that its weights are said to take.
+    /// Bytes that its weights, its keys and values and its workspace are said to take.
     #[serde(default)]
     bytes: u64,
+    #[serde(default)]
+    kv_bytes: u64,
+    #[serde(default)]
+    workspace_bytes: u64,
     /// Milliseconds that its loading takes.
     #[serde(default)]
     load_ms: u64,
@@ -128,8 +133,8 @@ impl Script {
         &self.name
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+    pub(crate) fn memory(&self) -> Memory {
+        Memory { weights: self.bytes, kv: self.kv_bytes, workspace: self.workspace_bytes }
     }
 
     /// The spellings of all tokens, in order of id.

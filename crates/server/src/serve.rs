@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use causeway_request::Canceller;
+use causeway_session::KvDisk;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 use crate::accounts::Accounts;
 use crate::clock::Clock;
+use crate::driver::Watch;
 use crate::effective::Base;
 use crate::http::{app, listen};
 use crate::kept::Kept;
@@ -25,6 +27,8 @@ use crate::state::State;
 
 /// How long requests that were cancelled may take to write their accounts.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long prefixes may take to be put away.
+const SHELVING: Duration = Duration::from_secs(60);
 /// Between two looks at what is still under way.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -35,6 +39,8 @@ pub enum ServeError {
     OpenAddress { addr: SocketAddr },
     #[error("no model is given")]
     NoModel,
+    #[error("the policy sets `delivery.result_cache`, but no records are kept to give again")]
+    NoRecords,
     #[error(transparent)]
     Model(#[from] ServeModelError),
     #[error("cannot listen on {addr}")]
@@ -50,7 +56,7 @@ impl ServeError {
     #[must_use]
     pub fn is_callers_mistake(&self) -> bool {
         match self {
-            Self::OpenAddress { .. } | Self::NoModel => true,
+            Self::OpenAddress { .. } | Self::NoModel | Self::NoRecords => true,
             Self::Model(error) => error.is_callers_mistake(),
             Self::Listen { .. } | Self::Ledger { .. } | Self::System { .. } => false,
         }
@@ -81,6 +87,10 @@ pub fn serve(
     }
     if options.models.is_empty() {
         return Err(ServeError::NoModel);
+    }
+    let by_policy = options.policy.as_ref().and_then(|policy| policy.operation.result_cache);
+    if by_policy == Some(true) && options.results.is_none() {
+        return Err(ServeError::NoRecords);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -124,8 +134,15 @@ async fn run(
     let _ = tokio::time::timeout(LAST_WORDS, quiet(&state)).await;
     let _ = closing.send(true);
     let _ = accepting.await;
-    state.registry.clear().await;
+    let (loops, kv_disk) = (state.registry.clear().await, state.kv_disk.clone());
     drop(state);
+    if let Some(kv_disk) = kv_disk {
+        tokio::select! {
+            () = shelved(&loops, kv_disk) => {}
+            () = tokio::time::sleep(SHELVING) => {}
+            () = stops.wait() => {}
+        }
+    }
     let said = tokio::task::spawn_blocking(move || observer.close()).await;
     said.expect("invariant: observers do not panic");
     match ledger {
@@ -145,6 +162,15 @@ async fn quiet(state: &State) {
     }
 }
 
+/// Waits until every loop has put its prefixes away and all of them are written.
+async fn shelved(loops: &[Arc<Watch>], kv_disk: Arc<KvDisk>) {
+    while !loops.iter().all(|one| one.look().has_ended) {
+        tokio::time::sleep(LOOK).await;
+    }
+    let closed = tokio::task::spawn_blocking(move || kv_disk.close()).await;
+    closed.expect("invariant: closing a folder does not panic");
+}
+
 /// What all routes share.
 fn state_of(options: Options) -> State {
     let Options {
@@ -162,9 +188,9 @@ fn state_of(options: Options) -> State {
         results,
         operation,
     } = options;
-    let Operation { kept, cors_origins } = operation;
+    let Operation { kept, results_by_default, cors_origins } = operation;
     let clock = Clock::start();
-    let metrics = Arc::new(Metrics::default());
+    let (metrics, kv_disk) = (Arc::new(Metrics::default()), sizing.kv_disk.clone());
     let observer: Arc<dyn Observer> = Arc::new(All(vec![observer, metrics.clone()]));
     let watched = Watched { clock, observer: Arc::clone(&observer) };
     State {
@@ -178,7 +204,9 @@ fn state_of(options: Options) -> State {
         observer,
         metrics,
         ledger,
+        kv_disk,
         results: results.map(|store| Arc::new(Results::new(store))),
+        results_by_default,
         kept: kept.map(|store| Arc::new(Kept::new(store))),
         cors_origins,
         is_closing: AtomicBool::new(false),

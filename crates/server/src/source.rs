@@ -1,8 +1,10 @@
 //! Where a served model comes from: a file, or, in tests, a script.
 
+use causeway_engine::Limits;
 use causeway_policy::PolicyFile;
 use causeway_session::Opening;
 
+use crate::memory::Memory;
 use crate::options::Sizing;
 use crate::served::{ServeModelError, Served, Watched};
 
@@ -25,13 +27,12 @@ impl Source {
         }
     }
 
-    /// Bytes of memory that its weights take.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
+    /// What it takes of the machine's memory.
+    pub(crate) fn memory(&self, limits: &Limits) -> Memory {
         match self {
-            Self::File(opening) => opening.bytes(),
+            Self::File(opening) => Memory::of(opening, limits),
             #[cfg(feature = "scripted")]
-            Self::Script(script) => script.bytes(),
+            Self::Script(script) => script.memory(),
         }
     }
 

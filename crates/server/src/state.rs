@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use causeway_ledger::{CacheKey, Entry, PushError, Stored, Tags, Writer};
 use causeway_request::RequestId;
+use causeway_session::KvDisk;
 use tokio::sync::oneshot;
 
 use crate::accounts::Accounts;
@@ -35,8 +36,11 @@ pub(crate) struct State {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) ledger: Option<Arc<Writer>>,
+    pub(crate) kv_disk: Option<Arc<KvDisk>>,
     /// Answers that may be given again.
     pub(crate) results: Option<Arc<Results>>,
+    /// Whether answers are given again where neither request nor policy says.
+    pub(crate) results_by_default: bool,
     /// Requests that ended long ago.
     pub(crate) kept: Option<Arc<Kept>>,
     /// Origins whose pages may ask.

@@ -1,5 +1,6 @@
 //! `causeway serve`: answer over HTTP, many at once.
 
+mod kv_disk;
 mod logging;
 mod operation;
 
@@ -9,9 +10,10 @@ use std::time::Duration;
 
 use causeway_engine::Limits;
 use causeway_ledger::{Writer, WriterLimits};
-use causeway_server::{Options, ServeError, Sizing, SocketAddr, Source, Stop, WireLimits};
+use causeway_server::{Operation, Options, ServeError, Sizing, SocketAddr, Source, Stop, WireLimits};
 use serde_json::json;
 
+use self::kv_disk::KvDiskFlags;
 use self::logging::LogFlags;
 use self::operation::OperationFlags;
 use crate::commands::ledger::StorePlace;
@@ -50,7 +52,8 @@ pub(crate) struct Args {
     /// Keep no records.
     #[arg(long, conflicts_with = "store")]
     no_ledger: bool,
-    /// Megabytes of records whose answers are given again to the same question; 0 gives none.
+    /// Megabytes of records whose answers are given again to the same question; with 0, answers
+    /// are given again only where a policy or a request says so, out of 1000 megabytes.
     #[arg(long, value_name = "MB", default_value_t = 0, conflicts_with = "no_ledger")]
     result_cache_mb: u64,
     /// Milliseconds that a shutdown waits for answers under way.
@@ -98,13 +101,19 @@ struct EngineFlags {
     /// Forget the keys and values of a prompt when its request has ended.
     #[arg(long)]
     no_prefix_cache: bool,
+    #[command(flatten)]
+    kv_disk: KvDiskFlags,
 }
+
+/// Megabytes of records whose answers are given again where only policies and requests ask for it.
+const RESULTS_MB: u64 = 1_000;
 
 /// Runs the command until a signal stops it.
 pub(crate) fn run(args: &Args) -> Outcome {
     let policy = args.policy.as_deref().map(policy_choice::read).transpose()?;
     let ledger = ledger(args)?;
     let kept = ledger.as_ref().map(|_| args.store.open_to_read()).transpose()?;
+    let results = ledger.as_ref().map(|_| args.store.open_to_read()).transpose()?;
     let options = Options {
         addr: args.addr,
         models: sources(args)?,
@@ -117,11 +126,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         auth: args.operation.auth(kept.as_ref())?,
         observer: args.logs.begin()?,
         ledger,
-        results: match args.result_cache_mb {
-            0 => None,
-            _ => Some(args.store.open_to_read()?),
+        results,
+        operation: Operation {
+            results_by_default: args.result_cache_mb > 0,
+            ..args.operation.operation(kept)
         },
-        operation: args.operation.operation(kept),
     };
     causeway_server::serve(options, Stop::Signals, |addr| say(addr, args.json)).map_err(failure)
 }
@@ -132,8 +141,9 @@ fn ledger(args: &Args) -> Result<Option<Arc<Writer>>, Failure> {
         return Ok(None);
     }
     let store = args.store.open()?;
-    let bytes = Some(args.result_cache_mb.saturating_mul(1_000_000)).filter(|bytes| *bytes > 0);
-    let limits = WriterLimits { result_cache_bytes_max: bytes, ..WriterLimits::default() };
+    let mb = if args.result_cache_mb > 0 { args.result_cache_mb } else { RESULTS_MB };
+    let result_cache_bytes_max = Some(mb.saturating_mul(1_000_000));
+    let limits = WriterLimits { result_cache_bytes_max, ..WriterLimits::default() };
     Ok(Some(Arc::new(Writer::start(store, limits))))
 }
 
@@ -177,7 +187,8 @@ impl EngineFlags {
             ..Limits::new(self.slots, self.chunk)
         };
         let itl_target_ns = self.itl_target_ms.map(ns);
-        Ok(Sizing { limits, itl_target_ns, hashes: model_path::hashes() })
+        let kv_disk = self.kv_disk.open()?;
+        Ok(Sizing { limits, itl_target_ns, hashes: model_path::hashes(), kv_disk })
     }
 }
 

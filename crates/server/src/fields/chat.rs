@@ -32,7 +32,7 @@ const OWN: &[Field] = &[
     field("modalities", Route(Kind::List { count_max: 8 })),
     field("audio", Refused("answers are text")),
     field("prediction", Refused("nothing is predicted")),
-    field("reasoning_effort", Refused("set `chat_template_kwargs` as the model's template asks")),
+    field("reasoning_effort", Route(Kind::Word(&["none"]))),
     field("verbosity", Refused("no model here is trained for it")),
     field("web_search_options", Refused("no model here searches the web")),
     field("moderation", Refused("answers are not moderated")),

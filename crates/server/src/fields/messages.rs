@@ -14,13 +14,7 @@ const PROMPT: &[Field] = &[
     field("chat_template_kwargs", Route(Kind::Object)),
     field("tools", Only(&[Plain::EmptyList], TOOLS)),
     field("tool_choice", Only(&[Plain::Typed("none"), Plain::Typed("auto")], TOOLS)),
-    field(
-        "thinking",
-        Only(
-            &[Plain::Typed("disabled")],
-            "set `reasoning_markers`, and `chat_template_kwargs` as the model's template asks",
-        ),
-    ),
+    field("thinking", Route(Kind::Object)),
     field(
         "cache_control",
         Only(&[Plain::Typed("ephemeral")], "prefixes are cached as long as there is room"),

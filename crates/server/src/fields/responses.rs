@@ -32,10 +32,7 @@ const OWN: &[Field] = &[
     field("tool_choice", Only(&[Plain::Word("none"), Plain::Word("auto")], TOOLS)),
     field("parallel_tool_calls", Refused(TOOLS)),
     field("max_tool_calls", Refused(TOOLS)),
-    field(
-        "reasoning",
-        Only(&[Plain::EmptyObject], "set `chat_template_kwargs` as the model's template asks"),
-    ),
+    field("reasoning", Route(Kind::Object)),
     field("image", Refused("input is text")),
     field("moderation", Refused("answers are not moderated")),
     field("access_programs", Refused("there are none")),

@@ -83,6 +83,7 @@ pub const DELIVERY: &[Field] = &[
     field("result_cache", Route(Kind::Flag)),
     field("return_progress", Route(Kind::Flag)),
     field("reasoning_markers", Route(Kind::Texts { count_max: 2, bytes_max: 256 })),
+    field("reasoning_tokens_max", Policy("reasoning.tokens_max", count(0, COUNT_MAX))),
     field("include_reasoning", Route(Kind::Flag)),
     field("causeway", Route(Kind::Flag)),
 ];

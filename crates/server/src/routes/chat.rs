@@ -9,7 +9,7 @@ use causeway_session::Given;
 use serde_json::{Map, Value, json};
 
 use super::choices::{self, Delivery, Whole};
-use super::messages_in;
+use super::{messages_in, thought};
 use crate::ask::{Answering, Ask};
 use crate::auth::Caller;
 use crate::error::{ApiError, json_response};
@@ -58,7 +58,8 @@ fn read(object: Map<String, Value>, caller: Caller) -> Result<(Ask, Delivery), A
     }
     let top = usize::try_from(top.unwrap_or(0)).unwrap_or(usize::MAX);
     let chat = messages_in::chat(&fields)?;
-    let edits = choices::edits(&mut fields)?;
+    let mut edits = choices::edits(&mut fields)?;
+    thought::of_effort(&fields, &mut edits)?;
     let wants_tokens = fields.flag("logprobs").then_some(top);
     let ask = Ask {
         wants_tokens,

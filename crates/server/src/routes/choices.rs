@@ -113,7 +113,7 @@ pub(crate) fn ask(
         priority: priority(fields),
         cache_salt: fields.text("cache_salt").map(str::to_owned),
         session: fields.text("session").map(str::to_owned),
-        takes_given: fields.flag_or("result_cache", true),
+        result_cache: fields.value("result_cache").and_then(Value::as_bool),
         received: Value::Object(received),
     }
 }

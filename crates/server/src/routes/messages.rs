@@ -16,8 +16,9 @@ use causeway_text::CivilTime;
 use serde_json::{Map, Value, json};
 
 use super::choices::{self, Delivery};
+use super::models::ANTHROPIC_VERSION;
 use super::segments::{self, Segments};
-use super::tokens;
+use super::{thought, tokens};
 use crate::ask::Ask;
 use crate::auth::Caller;
 use crate::error::{ApiError, json_response};
@@ -63,6 +64,8 @@ pub(crate) async fn count_tokens(
     request: Request,
 ) -> Result<Response, ApiError> {
     let fields = Fields::read(COUNT_TOKENS, &body::object(request, &state.wire).await?)?;
+    // A thought has no part in the prompt, but what is said of it must be right.
+    thought::of_thinking(&fields, &state.base, &mut Vec::new())?;
     let model = state.registry.model(fields.text("model")).await?;
     let now = CivilTime::from_unix(state.clock.unix_s());
     let file = state.base.with(&[])?;
@@ -78,7 +81,9 @@ pub(crate) async fn count_tokens(
 /// header that Anthropic's clients read.
 pub(crate) async fn in_own_words(request: Request, next: Next) -> Response {
     let path = request.uri().path();
-    let is_own = path == "/v1/messages" || path.starts_with("/v1/messages/");
+    let is_below = |root: &str| path == root || path.starts_with(&format!("{root}/"));
+    let is_own = is_below("/v1/messages")
+        || (is_below("/v1/models") && request.headers().contains_key(ANTHROPIC_VERSION));
     let mut response = next.run(request).await;
     if !is_own {
         return response;
@@ -107,7 +112,10 @@ fn read(
         let text = "`max_tokens` is missing: a whole number from 1 is needed";
         return Err(ApiError::field("max_tokens", text));
     }
-    let edits = choices::edits(&mut fields)?;
+    let mut edits = choices::edits(&mut fields)?;
+    let shows = thought::of_thinking(&fields, &state.base, &mut edits)?;
+    let include_reasoning = delivery.include_reasoning && shows;
+    let delivery = Delivery { include_reasoning, ..delivery };
     let ask =
         choices::ask(&fields, ("msg", "messages"), Given::Messages(chat), edits, caller, object);
     Ok((ask, delivery))

@@ -1,23 +1,48 @@
-//! `GET /v1/models` and `GET /v1/models/{name}`.
+//! `GET /v1/models` and `GET /v1/models/{name}`, in OpenAI's form or in Anthropic's.
+
+mod page;
 
 use std::sync::Arc;
 
-use axum::extract::State as Shared;
-use axum::http::StatusCode;
+use axum::extract::{RawQuery, State as Shared};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
 
+use self::page::Page;
 use crate::error::{ApiError, json_response};
 use crate::http::named::Named;
 use crate::served::Served;
 use crate::state::State;
 
-/// Every model there is a name for.
-pub(crate) async fn list(Shared(state): Shared<Arc<State>>) -> Response {
+/// The header that Anthropic's clients send with every request.
+pub(super) const ANTHROPIC_VERSION: &str = "anthropic-version";
+
+/// Every model there is a name for; whoever speaks Anthropic's words gets a page of them.
+///
+/// # Errors
+/// A page that there is none of.
+pub(crate) async fn list(
+    Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
     let loaded = state.registry.loaded().await;
-    let all = state.registry.names().map(|name| model(name, &loaded, &state));
-    let body = json!({ "object": "list", "data": all.collect::<Vec<_>>() });
-    json_response(StatusCode::OK, &body)
+    let names = state.registry.names();
+    if !headers.contains_key(ANTHROPIC_VERSION) {
+        let all: Vec<Value> = names.map(|name| model(name, &loaded, &state)).collect();
+        return Ok(json_response(StatusCode::OK, &json!({ "object": "list", "data": all })));
+    }
+    let names: Vec<&str> = names.collect();
+    let (shown, has_more) = Page::read(query.as_deref().unwrap_or_default())?.of(&names)?;
+    let data: Vec<Value> = shown.iter().map(|name| in_anthropics_words(name, &state)).collect();
+    let body = json!({
+        "data": data,
+        "has_more": has_more,
+        "first_id": shown.first(),
+        "last_id": shown.last(),
+    });
+    Ok(json_response(StatusCode::OK, &body))
 }
 
 /// One model by its name.
@@ -26,13 +51,23 @@ pub(crate) async fn list(Shared(state): Shared<Arc<State>>) -> Response {
 /// A name that is not known.
 pub(crate) async fn one(
     Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
     Named(name): Named,
 ) -> Result<Response, ApiError> {
     if !state.registry.names().any(|known| known == name) {
         return Err(state.registry.unknown(&name));
     }
+    if headers.contains_key(ANTHROPIC_VERSION) {
+        return Ok(json_response(StatusCode::OK, &in_anthropics_words(&name, &state)));
+    }
     let loaded = state.registry.loaded().await;
     Ok(json_response(StatusCode::OK, &model(&name, &loaded, &state)))
+}
+
+/// A model as Anthropic's clients read it; it was made when this server began.
+fn in_anthropics_words(name: &str, state: &State) -> Value {
+    let created_at = causeway_ledger::utc(state.clock.unix_ms(0)).replace(' ', "T") + "Z";
+    json!({ "type": "model", "id": name, "display_name": name, "created_at": created_at })
 }
 
 fn model(name: &str, loaded: &[Arc<Served>], state: &State) -> Value {

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::choices::{self, Delivery};
 use super::segments::{self, Segments};
+use super::thought;
 use crate::ask::Ask;
 use crate::auth::Caller;
 use crate::error::{ApiError, json_response};
@@ -73,7 +74,8 @@ fn read(
     let wants_tokens = wants_tokens(&fields)?;
     let chat = input::chat(&fields)?;
     let repeated = Repeated::new(&fields, state);
-    let edits = choices::edits(&mut fields)?;
+    let mut edits = choices::edits(&mut fields)?;
+    thought::of_reasoning(&fields, &mut edits)?;
     let ask = Ask {
         wants_tokens,
         ..choices::ask(&fields, ("resp", "input"), Given::Messages(chat), edits, caller, object)

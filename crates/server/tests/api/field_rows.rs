@@ -85,7 +85,10 @@ const CHAT: &[Row] = &[
     refused("function_call", "\"auto\""),
     refused("audio", r#"{"voice": "alloy", "format": "wav"}"#),
     refused("prediction", r#"{"type": "content", "content": "x"}"#),
-    refused("reasoning_effort", "\"low\""),
+    beside(
+        taken("reasoning_effort", "\"none\"", &["\"low\"", "5"]),
+        r#"{"reasoning_markers": ["<think>", "</think>"]}"#,
+    ),
     refused("verbosity", "\"low\""),
     refused("web_search_options", "{}"),
     refused("moderation", r#"{"model": "m"}"#),
@@ -118,7 +121,10 @@ const RESPONSES: &[Row] = &[
     taken("truncation", "\"disabled\"", &["\"auto\"", "5"]),
     taken("tools", "[]", &[r#"[{"type": "web_search"}]"#, "5"]),
     taken("tool_choice", "\"auto\"", &["\"required\"", "5"]),
-    taken("reasoning", "{}", &[r#"{"effort": "low"}"#, "\"low\""]),
+    beside(
+        taken("reasoning", r#"{"effort": "none"}"#, &[r#"{"effort": "low"}"#, "\"low\""]),
+        r#"{"reasoning_markers": ["<think>", "</think>"]}"#,
+    ),
     refused("background_options", "{}"),
     refused("previous_response_id", "\"resp_1\""),
     refused("conversation", "\"conv_1\""),
@@ -243,6 +249,10 @@ const OWN: &[Row] = &[
     taken("result_cache", "false", &["1"]),
     taken("return_progress", "true", &["1"]),
     taken("reasoning_markers", r#"["<think>", "</think>"]"#, &["5", r#"["a"]"#, "[5, 6]"]),
+    beside(
+        taken("reasoning_tokens_max", "16", &["-1", "1.5", "\"x\""]),
+        r#"{"reasoning_markers": ["<think>", "</think>"]}"#,
+    ),
     taken("include_reasoning", "false", &["1"]),
     taken("causeway", "false", &["1"]),
 ];

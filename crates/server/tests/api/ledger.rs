@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use causeway_ledger::{Filter, Store, Writer, WriterLimits};
+use causeway_policy::PolicyFile;
+use causeway_server::{Stop, serve};
 use serde_json::json;
 
 use crate::support::{Server, options, script};
@@ -52,6 +54,7 @@ fn an_answer_is_given_again_without_a_step() {
     let mut options = options(vec![script(&json!({ "answers": [{ "pieces": pieces }] }))]);
     options.ledger = Some(writer);
     options.results = Some(Store::open_to_read(&path).unwrap());
+    options.operation.results_by_default = true;
     let server = Server::start(options);
     let ask = |fields: serde_json::Value| {
         let mut body = json!({
@@ -91,6 +94,51 @@ fn an_answer_is_given_again_without_a_step() {
         let answer = ask(other.clone()).json();
         assert_eq!(answer["causeway"]["choices"][0]["result_cache"], false, "{other} {answer}");
     }
+}
+
+/// Whether the second of two equal requests is given the first one's answer.
+fn check_given(by_default: bool, policy: Option<bool>, request: Option<bool>, want: bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let limits = WriterLimits { result_cache_bytes_max: Some(1 << 20), ..WriterLimits::default() };
+    let writer = Writer::start(Store::open(&path).unwrap(), limits);
+    let mut options = options(vec![script(&json!({ "answers": [{ "text": "ok" }] }))]);
+    options.ledger = Some(Arc::new(writer));
+    options.results = Some(Store::open_to_read(&path).unwrap());
+    options.operation.results_by_default = by_default;
+    options.policy = policy.map(|policy| {
+        let text = format!("schema = 1\n[delivery]\nresult_cache = {policy}\n");
+        PolicyFile::from_toml(&text).unwrap()
+    });
+    let server = Server::start(options);
+    let body = json!({ "prompt": "a", "seed": 1, "result_cache": request });
+    let ask = || server.post("/v1/completions", &body).json();
+    ask();
+    let answer = ask();
+    let shown = format!("{by_default} {policy:?} {request:?} {answer}");
+    assert_eq!(answer["causeway"]["choices"][0]["result_cache"], want, "{shown}");
+}
+
+#[test]
+fn the_request_goes_before_the_policy_and_the_policy_before_the_server() {
+    check_given(false, None, None, false);
+    check_given(true, None, None, true);
+    check_given(false, Some(true), None, true);
+    check_given(true, Some(false), None, false);
+    check_given(false, None, Some(true), true);
+    check_given(true, Some(false), Some(true), true);
+    check_given(true, Some(true), Some(false), false);
+    check_given(true, None, Some(false), false);
+}
+
+#[test]
+fn a_policy_that_gives_answers_again_needs_records() {
+    let mut options = options(vec![script(&json!({ "answers": [{ "text": "ok" }] }))]);
+    let text = "schema = 1\n[delivery]\nresult_cache = true\n";
+    options.policy = Some(PolicyFile::from_toml(text).unwrap());
+    let (_stop, stopped) = tokio::sync::oneshot::channel();
+    let error = serve(options, Stop::Channel(stopped), |_| {}).unwrap_err();
+    assert!(error.is_callers_mistake() && error.to_string().contains("no records"), "{error}");
 }
 
 #[test]

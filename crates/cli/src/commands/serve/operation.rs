@@ -56,7 +56,7 @@ impl OperationFlags {
 
     /// What the server is told of it.
     pub(super) fn operation(&self, kept: Option<Store>) -> Operation {
-        Operation { kept, cors_origins: self.cors_origins.clone() }
+        Operation { kept, cors_origins: self.cors_origins.clone(), ..Operation::default() }
     }
 }
 

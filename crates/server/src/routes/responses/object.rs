@@ -35,7 +35,10 @@ impl Repeated {
             "parallel_tool_calls": false,
             "previous_response_id": null,
             "prompt_cache_key": given("prompt_cache_key"),
-            "reasoning": { "effort": null, "summary": null },
+            "reasoning": {
+                "effort": fields.value("reasoning").map(|reasoning| &reasoning["effort"]),
+                "summary": null,
+            },
             "safety_identifier": given("safety_identifier"),
             "service_tier": given("service_tier").unwrap_or_else(|| json!("default")),
             "store": false,
