@@ -41,6 +41,34 @@ def a_message_is_answered(servers):
 
 
 @check
+def models_are_listed(servers):
+    models = client(servers.scripted).models
+    page = models.list()
+    equal([model.id for model in page], ["scripted"])
+    equal((page.has_more, page.first_id, page.last_id), (False, "scripted", "scripted"))
+    model = models.retrieve("scripted")
+    equal((model.id, model.type, model.display_name), ("scripted", "model", "scripted"))
+    equal(model.created_at.year >= 2024, True)
+    equal([model.id for model in models.list(limit=1)], ["scripted"])
+    equal([model.id for model in client(servers.model).models.list()], ["smollm2:135m"])
+    equal(client(servers.model).models.retrieve("smollm2:135m").id, "smollm2:135m")
+    raises(anthropic.NotFoundError, lambda: models.retrieve("nobody"))
+
+
+@check
+def a_thought_has_a_budget(servers):
+    create = client(servers.scripted).messages.create
+    asked = fields("think", extra_body=MARKERS)
+    budget = {"type": "enabled", "budget_tokens": 1}
+    answer = create(**asked, thinking=budget)
+    equal((answer.content[0].type, answer.content[0].thinking), ("thinking", "so"))
+    tokens = answer.model_extra["causeway"]["choices"][0]["tokens"]
+    equal(tokens["forced"] > 0, True)
+    off = create(**asked, thinking={"type": "disabled"})
+    equal([block.type for block in off.content], ["text"])
+
+
+@check
 def stop_reasons_are_mapped(servers):
     create = client(servers.scripted).messages.create
     answer = create(**fields("count", stop_sequences=["two"]))

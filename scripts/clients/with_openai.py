@@ -109,6 +109,10 @@ def reasoning_is_apart(servers):
     equal(answer.choices[0].message.content, "Yes.")
     equal(answer.choices[0].message.model_extra["reasoning_content"], "so it")
     equal(answer.usage.completion_tokens_details.reasoning_tokens, 4)
+    none = chat(servers.scripted, "think", extra_body=MARKERS, reasoning_effort="none")
+    equal("reasoning_content" in (none.choices[0].message.model_extra or {}), False)
+    some = chat(servers.scripted, "think", extra_body={**MARKERS, "reasoning_tokens_max": 1})
+    equal(some.choices[0].message.model_extra["reasoning_content"], "so")
 
 
 @check
