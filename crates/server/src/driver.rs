@@ -14,6 +14,7 @@ use std::sync::mpsc;
 
 use causeway_engine::{Engine, Forward, Limits, PassAccount, Refusal, Submission};
 use causeway_request::{Canceller, Priority, RequestId, StepOutput, StopReason};
+use causeway_session::KvDisk;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
@@ -81,6 +82,8 @@ pub struct Around {
     pub pace: Pace,
     pub clock: Clock,
     pub observer: Arc<dyn Observer>,
+    /// Where idle prefixes go; a model without a hash of its own has none.
+    pub kv_disk: Option<Arc<KvDisk>>,
 }
 
 /// The way to a driver; when the last one is dropped, the thread ends once its requests have.
@@ -112,7 +115,13 @@ impl Driver {
         let seen = Arc::clone(&watch);
         let run = move || {
             let _presence = watch::Presence(Arc::clone(&seen));
-            let engine = Engine::new(Guarded(model), around.pace.limits);
+            let Limits { model_key, prefix_cache, .. } = around.pace.limits;
+            let mut engine = Engine::new(Guarded(model), around.pace.limits);
+            if let Some(disk) = around.kv_disk.as_ref().filter(|_| prefix_cache)
+                && model_key != [0; 32]
+            {
+                engine.set_shelf(disk.shelf());
+            }
             turns::Turns::new(engine, around, seen).run(&taken);
         };
         std::thread::Builder::new().name("driver".to_owned()).spawn(run)?;
@@ -150,6 +159,11 @@ impl Driver {
     #[must_use]
     pub fn look(&self) -> Look {
         self.watch.look()
+    }
+
+    /// The loop's own sign of life, for those who see it end.
+    pub(crate) fn watch(&self) -> Arc<Watch> {
+        Arc::clone(&self.watch)
     }
 
     /// A thread that is gone has dropped its outlets, and that is how each request learns of it.

@@ -102,7 +102,8 @@ impl Served {
         }
         let pace = Pace { itl_target_ns: sizing.itl_target_ns, limits };
         let (name, Watched { clock, observer }) = (about.model.name.clone(), watched);
-        let around = Around { name: name.clone(), pace, clock, observer };
+        let kv_disk = sizing.kv_disk.clone();
+        let around = Around { name: name.clone(), pace, clock, observer, kv_disk };
         let driver = Driver::start(model, around)
             .map_err(|source| ServeModelError::Thread { name, source })?;
         Ok(Self { about, text: Arc::new(text), driver, limits })

@@ -15,6 +15,7 @@ mod policy;
 mod pull;
 mod replay;
 mod run;
+mod schema;
 mod score;
 mod serve;
 mod template;
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     Logits(logits::Args),
     /// Log-likelihood and bits per byte of a text.
     Score(score::Args),
+    /// Say which documents a JSON schema takes, through the mask that decoding uses.
+    Schema(schema::Args),
     /// Run a policy on literal logits.
     Choose(choose::Args),
     /// Render messages through a chat template.
@@ -78,6 +81,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Detokenize(args) => detokenize::run(&args),
         Command::Logits(args) => logits::run(&args),
         Command::Score(args) => score::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Choose(args) => choose::run(&args),
         Command::Template(args) => template::run(&args),
         Command::Replay(args) => replay::run(&args),

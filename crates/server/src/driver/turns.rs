@@ -50,7 +50,8 @@ impl<F: Forward> Turns<F> {
         }
     }
 
-    /// Runs until nobody can send a command any more and all that was asked for has ended.
+    /// Runs until nobody can send a command any more and all that was asked for has ended; what
+    /// is kept of prefixes then goes where it outlives the engine.
     pub(super) fn run(mut self, commands: &Receiver<Command>) {
         loop {
             self.show();
@@ -69,6 +70,7 @@ impl<F: Forward> Turns<F> {
                 self.step();
             }
         }
+        self.engine.shelve();
     }
 
     fn show(&mut self) {

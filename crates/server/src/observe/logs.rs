@@ -3,9 +3,10 @@
 //! Errors of a caller repeat what the caller sent, so that their sentences count as prompt text.
 
 use axum::http::StatusCode;
+use causeway_session::KvDiskError;
 use tracing::{debug, error, info, warn};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, sentence};
 use crate::observe::{EndedRun, Exchange, Observer, Taken};
 
 /// Writes events to whatever subscriber the process has.
@@ -72,6 +73,12 @@ impl Observer for Logs {
         let (method, status) = (method.as_str(), status.as_u16());
         debug!(request_id = id, method, route, status, took_ms, "response begun");
     }
+}
+
+/// Says that the folder of idle prefixes is in trouble; requests are answered all the same.
+pub fn kv_disk_trouble(error: &KvDiskError) {
+    let reason = sentence(error);
+    warn!(reason, "blocks of keys and values are lost");
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a log is read by people")]

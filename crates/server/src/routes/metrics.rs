@@ -14,7 +14,8 @@ pub(crate) async fn tell(Shared(state): Shared<Arc<State>>) -> Response {
     let loaded = state.registry.loaded().await;
     let models = loaded.iter().map(|one| (one.about.model.name.clone(), one.driver.look()));
     let ledger = state.ledger.as_ref().map(|ledger| (ledger.pending(), ledger.written()));
-    let text = state.metrics.text(Seen { models: models.collect(), ledger });
+    let kv_disk = state.kv_disk.as_ref().map(|disk| disk.counts());
+    let text = state.metrics.text(Seen { models: models.collect(), ledger, kv_disk });
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

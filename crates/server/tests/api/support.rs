@@ -34,6 +34,7 @@ pub(crate) fn options(models: Vec<Source>) -> Options {
             limits: Limits { queue_max: 64, ..Limits::new(8, 64) },
             itl_target_ns: None,
             hashes: Hashes::new(""),
+            kv_disk: None,
         },
         limits: WireLimits {
             keep_alive: Duration::from_millis(40),

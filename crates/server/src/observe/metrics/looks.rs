@@ -4,6 +4,7 @@ use std::fmt::Error;
 use std::sync::{Mutex, PoisonError};
 
 use causeway_ledger::Written;
+use causeway_session::KvDiskCounts;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
@@ -20,6 +21,8 @@ pub(crate) struct Seen {
     pub(crate) models: Vec<(String, Look)>,
     /// Records that wait for the disk, and what the ledger has done; `None` without a ledger.
     pub(crate) ledger: Option<(usize, Written)>,
+    /// The folder of idle prefixes, where there is one.
+    pub(crate) kv_disk: Option<KvDiskCounts>,
 }
 
 /// The last look.
@@ -45,6 +48,9 @@ const COUNTERS: &[Reading<u64>] = &[
     ("prefix_hits", "Lookups that found something", |look| look.load.prefix_hits),
     ("prefix_hit_tokens", "Prompt tokens that hits spared", |look| look.load.prefix_tokens_hit),
     ("prefix_evictions", "Blocks that the prefix cache gave up", |look| look.load.prefix_evictions),
+    ("prefix_restored_blocks", "Blocks that came back from the disk", |look| {
+        look.load.prefix_restored
+    }),
     ("preemptions", "Times that a run lost its blocks", |look| look.load.preemptions),
 ];
 
@@ -63,6 +69,20 @@ const OUTCOMES: &[Counted<Written, u64>] = &[
     ("lost", |written| written.lost),
 ];
 
+const DISK_GAUGES: &[(&str, &str, fn(&KvDiskCounts) -> u64)] = &[
+    ("kv_disk_bytes", "Bytes of keys and values on the disk", |disk| disk.bytes),
+    ("kv_disk_bytes_max", "Most bytes of keys and values on the disk", |disk| disk.bytes_max),
+    ("kv_disk_blocks", "Blocks of keys and values on the disk", |disk| disk.blocks as u64),
+];
+
+const MOVES: &[Counted<KvDiskCounts, u64>] = &[
+    ("written", |disk| disk.written),
+    ("read", |disk| disk.read),
+    ("evicted", |disk| disk.evicted),
+    ("damaged", |disk| disk.damaged),
+    ("lost", |disk| disk.lost),
+];
+
 impl Snapshot {
     pub(super) fn set(&self, seen: Seen) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = seen;
@@ -71,7 +91,7 @@ impl Snapshot {
 
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
-        let Seen { models, ledger } = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Seen { models, ledger, kv_disk } = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (name, help, read) in GAUGES {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for (model, look) in &models {
@@ -97,6 +117,9 @@ impl Collector for Snapshot {
         if let Some((pending, written)) = ledger {
             encode_ledger(&mut encoder, pending, &written)?;
         }
+        if let Some(disk) = kv_disk {
+            encode_disk(&mut encoder, &disk)?;
+        }
         Ok(())
     }
 }
@@ -114,6 +137,20 @@ fn encode_ledger(
     for (outcome, read) in OUTCOMES {
         let labels = OutcomeLabels { outcome };
         ConstCounter::new(read(written)).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn encode_disk(encoder: &mut DescriptorEncoder<'_>, disk: &KvDiskCounts) -> Result<(), Error> {
+    for (name, help, read) in DISK_GAUGES {
+        let family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(i64::try_from(read(disk)).unwrap_or(i64::MAX)).encode(family)?;
+    }
+    let help = "Blocks that went to the disk, came from it, or were given up";
+    let mut family = encoder.encode_descriptor("kv_disk_moves", help, None, MetricType::Counter)?;
+    for (outcome, read) in MOVES {
+        let labels = OutcomeLabels { outcome };
+        ConstCounter::new(read(disk)).encode(family.encode_family(&labels)?)?;
     }
     Ok(())
 }
