@@ -60,8 +60,6 @@ pub struct Sizing {
     pub hashes: Hashes,
     /// Where idle prefixes go that have no room in memory, and all of them at the end.
     pub kv_disk: Option<Arc<KvDisk>>,
-    /// Where idle prefixes go that have no room in memory, and all of them at the end.
-    pub kv_disk: Option<Arc<KvDisk>>,
 }
 
 /// What a connection may take; what a request may ask for stands in the tables of `fields`.

@@ -7,7 +7,6 @@ use causeway_policy::PolicyFile;
 use tokio::sync::Mutex;
 
 use crate::driver::Watch;
-use crate::driver::Watch;
 use crate::error::{ApiError, sentence};
 use crate::options::Sizing;
 use crate::served::{ServeModelError, Served, Watched};

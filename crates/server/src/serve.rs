@@ -7,14 +7,12 @@ use std::time::Duration;
 
 use causeway_request::Canceller;
 use causeway_session::KvDisk;
-use causeway_session::KvDisk;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 use crate::accounts::Accounts;
 use crate::clock::Clock;
-use crate::driver::Watch;
 use crate::driver::Watch;
 use crate::effective::Base;
 use crate::http::{app, listen};
@@ -29,8 +27,6 @@ use crate::state::State;
 
 /// How long requests that were cancelled may take to write their accounts.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// How long prefixes may take to be put away.
-const SHELVING: Duration = Duration::from_secs(60);
 /// How long prefixes may take to be put away.
 const SHELVING: Duration = Duration::from_secs(60);
 /// Between two looks at what is still under way.
@@ -164,15 +160,6 @@ async fn quiet(state: &State) {
     while !state.accounts.live().is_empty() {
         tokio::time::sleep(LOOK).await;
     }
-}
-
-/// Waits until every loop has put its prefixes away and all of them are written.
-async fn shelved(loops: &[Arc<Watch>], kv_disk: Arc<KvDisk>) {
-    while !loops.iter().all(|one| one.look().has_ended) {
-        tokio::time::sleep(LOOK).await;
-    }
-    let closed = tokio::task::spawn_blocking(move || kv_disk.close()).await;
-    closed.expect("invariant: closing a folder does not panic");
 }
 
 /// Waits until every loop has put its prefixes away and all of them are written.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use causeway_ledger::{CacheKey, Entry, PushError, Stored, Tags, Writer};
 use causeway_request::RequestId;
 use causeway_session::KvDisk;
-use causeway_session::KvDisk;
 use tokio::sync::oneshot;
 
 use crate::accounts::Accounts;
@@ -37,7 +36,6 @@ pub(crate) struct State {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) ledger: Option<Arc<Writer>>,
-    pub(crate) kv_disk: Option<Arc<KvDisk>>,
     pub(crate) kv_disk: Option<Arc<KvDisk>>,
     /// Answers that may be given again.
     pub(crate) results: Option<Arc<Results>>,

@@ -1,7 +1,6 @@
 //! `causeway serve`: answer over HTTP, many at once.
 
 mod kv_disk;
-mod kv_disk;
 mod logging;
 mod operation;
 
@@ -14,7 +13,6 @@ use causeway_ledger::{Writer, WriterLimits};
 use causeway_server::{Operation, Options, ServeError, Sizing, SocketAddr, Source, Stop, WireLimits};
 use serde_json::json;
 
-use self::kv_disk::KvDiskFlags;
 use self::kv_disk::KvDiskFlags;
 use self::logging::LogFlags;
 use self::operation::OperationFlags;

@@ -8,7 +8,6 @@ mod crash;
 mod delivery;
 mod field_rows;
 mod fields;
-mod kv_disk;
 mod hostile;
 mod kinds;
 mod kv_disk;

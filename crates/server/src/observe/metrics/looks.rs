@@ -91,7 +91,8 @@ impl Snapshot {
 
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
-        let Seen { models, ledger, kv_disk } = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Seen { models, ledger, kv_disk } =
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (name, help, read) in GAUGES {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for (model, look) in &models {
