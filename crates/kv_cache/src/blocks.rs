@@ -99,3 +99,18 @@ impl Blocks {
         self.holders.len()
     }
 }
+
+/// Where the blocks of a cache are, over all groups of layers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BlockCounts {
+    /// Held by sequences.
+    pub held: usize,
+    /// Held by nobody, and kept for sequences that begin alike.
+    pub cached: usize,
+    /// To be handed out without loss.
+    pub free: usize,
+    /// Kept blocks given up so far because room was needed.
+    pub evictions: u64,
+    /// Blocks brought back from the shelf so far.
+    pub restored: u64,
+}

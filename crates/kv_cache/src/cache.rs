@@ -6,7 +6,7 @@ use std::ops::Range;
 use causeway_request::RequestId;
 
 use crate::group::Group;
-use crate::{BLOCK_POSITIONS, BlockId, ChainHash, KvType, Layer, OpenBlock, Shelf};
+use crate::{BLOCK_POSITIONS, BlockCounts, BlockId, ChainHash, KvType, Layer, OpenBlock, Shelf};
 
 /// What one layer keeps per position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,21 +70,6 @@ struct Sequence {
     tables: Vec<GroupTable>,
     /// Whole blocks whose contents were offered to those who come later.
     offered: usize,
-}
-
-/// Where the blocks of a cache are, over all groups of layers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct BlockCounts {
-    /// Held by sequences.
-    pub held: usize,
-    /// Held by nobody, and kept for sequences that begin alike.
-    pub cached: usize,
-    /// To be handed out without loss.
-    pub free: usize,
-    /// Kept blocks given up so far because room was needed.
-    pub evictions: u64,
-    /// Blocks brought back from the shelf so far.
-    pub restored: u64,
 }
 
 /// The KV cache of an engine.

@@ -11,8 +11,8 @@ mod prefix;
 mod prefix_shelf;
 mod store;
 
-pub use blocks::{BlockId, Blocks};
-pub use cache::{BlockCounts, Cache, CacheError, GroupTable, KvShape, LayerShape};
+pub use blocks::{BlockCounts, BlockId, Blocks};
+pub use cache::{Cache, CacheError, GroupTable, KvShape, LayerShape};
 pub use causeway_kernels::KvType;
 pub use prefix::ChainHash;
 pub use prefix_shelf::Shelf;

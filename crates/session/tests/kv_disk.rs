@@ -87,13 +87,12 @@ fn a_tiny_cache_finds_on_the_disk_what_it_had_to_give_up() {
         for life in 0..2 {
             let mut engine = engine(model, 1, KvType::F16);
             engine.set_shelf(kept.shelf());
-            for turn in 0..3 {
-                for (number, want) in numbers.iter().zip(&want) {
-                    let (cached, steps) = run(&mut engine, *number, None);
-                    assert_eq!(steps, *want, "{model}, life {life}, turn {turn}");
-                    let is_first = life + turn == 0;
-                    assert_eq!(cached, if is_first { 0 } else { 112 }, "{model} {life} {turn}");
-                }
+            let turns = (0..3).flat_map(|turn| numbers.map(|number| (turn, number)));
+            for (turn, number) in turns {
+                let (cached, steps) = run(&mut engine, number, None);
+                assert_eq!(steps, want[number as usize], "{model}, life {life}, turn {turn}");
+                let want_cached = [0, 112][usize::from(life + turn > 0)];
+                assert_eq!(cached, want_cached, "{model}, life {life}, turn {turn}");
             }
             engine.shelve();
             assert!(engine.load().prefix_restored > 10, "{:?}", engine.load());
@@ -139,7 +138,7 @@ fn a_restart_keeps_hits_and_damage_is_computed_again() {
 fn models_types_and_salts_share_a_folder_and_nothing_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let kept = disk(folder.path(), 1 << 30);
-    let mut check = |model: &str, key: u8, kv_type: KvType, salt: Option<&str>, want: usize| {
+    let check = |model: &str, key: u8, kv_type: KvType, salt: Option<&str>, want: usize| {
         let alone = run(&mut engine(model, key, kv_type), 7, salt).1;
         let mut engine = engine(model, key, kv_type);
         engine.set_shelf(kept.shelf());

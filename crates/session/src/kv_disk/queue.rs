@@ -1,5 +1,6 @@
-//! What is to be written, in order, between the caches that put it there and the one thread that
-//! writes: a cache never waits for the disk but to read, or when its engine goes.
+//! What is to be written, in order, between the caches and the one thread that writes.
+//!
+//! A cache never waits for the disk but to read, or when its engine goes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,4 @@
-//! Blocks in a folder: kept over a restart, within the limit, apart from foreign files, and lost
-//! without a word to any request where the disk fails.
+//! Blocks in a folder: kept over a restart, within the limit, and lost where the disk fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -115,7 +114,7 @@ fn the_longest_unused_leave_and_the_limit_holds() {
 }
 
 #[test]
-fn the_order_of_use_outlives_the_process() {
+fn the_order_of_use_outlives_a_restart() {
     let folder = TempDir::new().unwrap();
     let path = folder.path();
     keep(path, 4, 0..4);

@@ -29,8 +29,8 @@ pub(crate) struct Seen {
 #[derive(Debug, Default)]
 pub(super) struct Snapshot(Mutex<Seen>);
 
-/// One number of a model, and how it is read off.
-type Reading<L> = (&'static str, &'static str, fn(&Look) -> L);
+/// One number, what it is, and how it is read off: of a model where nothing else is said.
+type Reading<L, T = Look> = (&'static str, &'static str, fn(&T) -> L);
 
 const GAUGES: &[Reading<usize>] = &[
     ("runs_running", "Choices that run", |look| look.load.running),
@@ -69,7 +69,7 @@ const OUTCOMES: &[Counted<Written, u64>] = &[
     ("lost", |written| written.lost),
 ];
 
-const DISK_GAUGES: &[(&str, &str, fn(&KvDiskCounts) -> u64)] = &[
+const DISK_GAUGES: &[Reading<u64, KvDiskCounts>] = &[
     ("kv_disk_bytes", "Bytes of keys and values on the disk", |disk| disk.bytes),
     ("kv_disk_bytes_max", "Most bytes of keys and values on the disk", |disk| disk.bytes_max),
     ("kv_disk_blocks", "Blocks of keys and values on the disk", |disk| disk.blocks as u64),
