@@ -49,7 +49,8 @@ impl fmt::Display for Memory {
         let total = self.total();
         write!(
             f,
-            "{total} bytes ({weights} of weights, {kv} of keys and values, {workspace} of workspace)"
+            "{total} bytes ({weights} of weights, {kv} of keys and values, \
+             {workspace} of workspace)"
         )
     }
 }

@@ -24,7 +24,6 @@ pub use kv_disk::{KvDisk, KvDiskCounts, KvDiskError, Told};
 pub use loaded::{Loaded, Opening, kernels_of_environment};
 pub use prompt::{Given, Prompt, message_of, prompt, with_template};
 pub use start::{Asked, Place, answer_rules, drawn_seed, policy_used, start};
-
 pub use thought::guide;
 
 /// Remembers hashes of weights.

@@ -81,7 +81,8 @@ fn stops_and_budgets_count_laid_tokens() {
 
 #[test]
 fn no_neighbour_chunk_cache_or_recomputation_changes_a_bit() {
-    let requests: Vec<Request> = (0..6).map(|id| request(id, 3 + 9 * id as u32, 20)).collect();
+    let requests: Vec<Request> =
+        (0..6).zip((3..).step_by(9)).map(|(id, length)| request(id, length, 20)).collect();
     let policy = |id: u64| if id.is_multiple_of(2) { sampled() } else { greedy() };
     let want: Vec<_> = requests
         .iter()
