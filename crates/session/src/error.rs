@@ -64,7 +64,7 @@ pub enum PromptError {
     #[error("the policy sets `{field}`, which only a chat has")]
     NoChat { field: &'static str },
     #[error("the policy's `prompt.template` cannot be read")]
-    Template { source: TemplateError },
+    Template { source: Box<TemplateError> },
     #[error("the policy sets `prompt.system`, but the messages begin with a system message")]
     TwoSystems,
     #[error("the policy sets `prompt.prefill`, but the messages end with an answer to continue")]

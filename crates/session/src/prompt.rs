@@ -39,7 +39,8 @@ pub struct Prompt {
 pub fn with_template(mut text: Text, file: &PolicyFile) -> Result<Text, SessionError> {
     if let Some(source) = &file.prompt.template {
         let template = ChatTemplate::new(source);
-        text.template = Some(template.map_err(|source| PromptError::Template { source })?);
+        let unread = |source| PromptError::Template { source: Box::new(source) };
+        text.template = Some(template.map_err(unread)?);
     }
     Ok(text)
 }

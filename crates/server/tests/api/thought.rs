@@ -180,10 +180,9 @@ fn what_is_said_of_a_thought_must_be_right() {
             "thinking.budget_tokens",
         ),
         (
-            (
-                json!({ "thinking": { "type": "disabled", "budget_tokens": 2 } }),
-                "thinking.budget_tokens",
-            ),
+            json!({
+                "thinking": { "type": "enabled", "budget_tokens": 2, "display": "summarized" },
+            }),
             "thinking.display",
         ),
         (json!({ "thinking": enabled(json!(2)), "reasoning_tokens_max": 3 }), "thinking"),
