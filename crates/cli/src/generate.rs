@@ -46,8 +46,8 @@ pub(crate) fn generate<'a>(
     let id = RequestId(start.request.id);
     let request = start.request.effective.to_request(id);
     let rules = causeway_session::answer_rules(&policy, &start, text.map(Arc::as_ref));
-    let guide = text.map(|text| causeway_session::guide(&policy, &rules, text));
-    let guide = guide.transpose().map_err(session_failure)?.flatten();
+    let guide = |text| causeway_session::guide(&policy, &rules, text).map_err(session_failure);
+    let guide = text.map(guide).transpose()?.flatten();
     let answer = |text: &'a Arc<Text>| {
         Answer::new(&text.tokenizer, &rules).map(|answer| (text.as_ref(), answer))
     };
