@@ -115,7 +115,8 @@ def mistakes_are_typed(servers):
         ({"extra_body": {"temperature": 1.5}}, "temperature"),
         ({"extra_body": {"nonsense": 1}}, "nonsense"),
         ({"tools": [{"name": "f", "input_schema": {"type": "object"}}]}, "tools"),
-        ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, "thinking"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, "thinking.budget_tokens"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 16}}, "thinking"),
     ]:
         error = raises(anthropic.BadRequestError, lambda: create(**{**fields("x"), **more}))
         equal(error.body["error"]["type"], "invalid_request_error")
