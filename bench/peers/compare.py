@@ -125,26 +125,24 @@ def spin(args):
 
 
 def limits(args):
-    runs = [causeway(args, "-p", args.prompt, "-n", args.new) for _ in range(args.pairs)]
+    speed = [causeway(args, "-p", args.prompt, "-n", args.new) for _ in range(args.pairs)]
+    kernels = [
+        json.loads(output([args.causeway, "bench", "kernels", "-m", args.file, "--threads",
+                           str(args.threads), "--rows", f"1,{args.prompt}", "--json"]))
+        for _ in range(args.pairs)]
 
-    def median(*keys):
-        figures = []
-        for run in runs:
-            for key in keys:
-                run = run[key]
-            figures.append(run)
-        return statistics.median(figures)
+    def show(name, figures, form):
+        each = " ".join(form.format(figure) for figure in figures)
+        print(f"{name:<40}{form.format(statistics.median(figures)):>8}   {each}", flush=True)
 
-    print(f"limits: read {median('limits', 'read_gb_per_s'):.1f} GB/s, "
-          f"int8 {median('limits', 'int8_gop_per_s'):.0f} Gop/s")
-    print(f"decode reads at {median('decode_read_share'):.0%} of the one, the whole prefill "
-          f"computes at {median('prefill_int8_share'):.0%} of the other")
-    kernels = json.loads(output(
-        [args.causeway, "bench", "kernels", "-m", args.file, "--threads", str(args.threads),
-         "--rows", f"1,{args.prompt}", "-r", str(args.pairs), "--json"]))
-    for total in kernels["totals"]:
-        print(f"all products of {total['rows']} rows: {total['read_share']:.0%} of the read "
-              f"bandwidth, {total['int8_share']:.0%} of the int8 peak")
+    for key, name, form in (("read_gb_per_s", "read, GB/s", "{:.1f}"),
+                            ("int8_gop_per_s", "int8, Gop/s", "{:.0f}")):
+        show(name, [run["limits"][key] for run in speed], form)
+    show("decode, of the read bandwidth", [run["decode_read_share"] for run in speed], "{:.0%}")
+    show("prefill, of the int8 peak", [run["prefill_int8_share"] for run in speed], "{:.0%}")
+    # The first total is of one row, the last of a prompt.
+    shares = [run["totals"][-1]["int8_share"] for run in kernels]
+    show("products of a prefill, of the int8 peak", shares, "{:.0%}")
 
 
 def memory(args):
