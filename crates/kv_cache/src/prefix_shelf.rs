@@ -38,8 +38,8 @@ pub trait Shelf: std::fmt::Debug + Send + Sync {
     fn discard(&mut self, name: &ChainHash);
 }
 
-/// A block of one group of layers as bytes: layer by layer and head by head keys and values, then the SHA-256
-/// over its name and all of them.
+/// A block of one group of layers as bytes: layer by layer and head by head its keys and its
+/// values, then the SHA-256 over its name and all of them.
 fn to_bytes(layers: &[Layer], group: &Group, block: BlockId, name: &ChainHash) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(block_bytes(layers, group) + SEAL_BYTES);
     for &layer in &group.layers {

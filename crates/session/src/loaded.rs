@@ -31,9 +31,7 @@ impl Opening {
             Err(_) => size(&self.path),
         }
     }
-}
 
-impl Opening {
     /// What its file says of its sizes; no weight is read.
     ///
     /// # Errors

@@ -115,7 +115,7 @@ fn starts_inside((open, close): (&str, &str), effective: &Effective, text: Optio
     let (prompt, prefilled) = (&effective.prompt_tokens, &effective.prefilled_tokens);
     let prompt = match &effective.prompt {
         Some(prompt) if prefilled.is_empty() => prompt.clone(),
-        // The text is what a prompt without prefill ends with.
+        // Where there is a prefill, the text may have it too; the prompt's tokens have not.
         _ => decode(&prompt[prompt.len().saturating_sub(MARKER_TOKENS)..], true),
     };
     let mut splitter =
