@@ -1,6 +1,7 @@
 //! A constraint made a plan: checked, lowered, compiled once, and followed by many answers.
 
 mod blame;
+mod calls;
 
 use std::fmt;
 use std::thread;
@@ -61,6 +62,7 @@ pub fn compile(
             let lark = choice_grammar(choices)?;
             grammar("list of choices", lark, environment, limits)
         }
+        Constraint::ToolCalls(calls) => calls::plan(calls, environment, limits),
     };
     thread::scope(|scope| {
         let builder = thread::Builder::new().name("compile".to_owned()).stack_size(STACK_BYTES);
@@ -117,6 +119,17 @@ fn lowered_schema(
     environment: &Environment,
     limits: &Limits,
 ) -> Result<Inner, String> {
+    let schema = with_options(lowered.schema.clone(), lowered, whitespace);
+    let grammar = TopLevelGrammar::from_json_schema(Value::Object(schema));
+    built(grammar, environment, limits)
+}
+
+/// A schema for the engine, with the settings that it is compiled under.
+fn with_options(
+    mut schema: Map<String, Value>,
+    lowered: &Lowered,
+    whitespace: Whitespace,
+) -> Map<String, Value> {
     let mut options = Map::new();
     options.insert("whitespace_flexible".to_owned(), json!(false));
     if whitespace == Whitespace::Flexible {
@@ -124,10 +137,8 @@ fn lowered_schema(
     }
     let unicode = if lowered.allows_unicode_escapes { "u" } else { "" };
     options.insert("json_allowed_escapes".to_owned(), json!(format!("{ESCAPES}{unicode}")));
-    let mut schema = lowered.schema.clone();
     schema.insert("x-guidance".to_owned(), Value::Object(options));
-    let grammar = TopLevelGrammar::from_json_schema(Value::Object(schema));
-    built(grammar, environment, limits)
+    schema
 }
 
 fn grammar(

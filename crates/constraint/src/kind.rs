@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::tools::ToolCalls;
+
 /// Most choices of a list.
 pub const CHOICES_MAX: usize = 10_000;
 /// Most bytes of a regular expression, a grammar, or all choices together.
@@ -20,6 +22,8 @@ pub enum Constraint {
     Lark(String),
     /// One of these texts.
     Choice(Vec<String>),
+    /// Calls of tools in a template's own form, or text where none is asked for.
+    ToolCalls(ToolCalls),
 }
 
 /// White space between the words of JSON.

@@ -11,8 +11,10 @@ mod error;
 mod fields;
 mod kind;
 mod matcher;
+mod order;
 mod reading;
 mod schema;
+mod tools;
 
 pub use accept::{Refused, accepts};
 pub use compile::{Plan, compile};
@@ -21,5 +23,9 @@ pub use error::{ConstraintError, EnvironmentError, MatchError};
 pub use fields::{FieldId, FieldWalker, Part, Written};
 pub use kind::{CHOICES_MAX, Constraint, GRAMMAR_BYTES_MAX, Limits, Whitespace};
 pub use matcher::Matcher;
+pub use order::{Field, Order, OrderWarning, Role, order};
 pub use reading::{DOCUMENT_DEPTH_MAX, ReadError, compact_json, read_schema};
 pub use schema::{SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, SchemaError, SchemaProblem, SchemaWarning};
+pub use tools::{
+    TOOLS_MAX, Tool, ToolCall, ToolCalls, ToolError, ToolEvent, ToolFormat, ToolParser, read_tools,
+};

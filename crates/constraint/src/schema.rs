@@ -18,6 +18,7 @@ mod values;
 
 pub(crate) use lower::{Lowered, lower};
 pub(crate) use path::Path;
+pub(crate) use references::References;
 
 /// Most bytes of a schema, written compactly.
 pub const SCHEMA_BYTES_MAX: usize = 1_000_000;

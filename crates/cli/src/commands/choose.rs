@@ -33,7 +33,8 @@ pub(crate) struct Args {
     /// Index of the token in the generation prefix [default: the tokens after the prompt]
     #[arg(long, value_name = "N")]
     step: Option<u64>,
-    /// Draw as NumPy's default_rng(seed).choice does
+    /// Where draws come from: the engine's own generator, or one that draws as NumPy's
+    /// default_rng(seed).choice does [default: philox]
     #[arg(long, value_name = "GENERATOR", value_parser = ["philox", "numpy"])]
     rng: Option<String>,
     /// With --rng numpy: float32 or float64 [default: float64]

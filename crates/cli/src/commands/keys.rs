@@ -25,7 +25,7 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct New {
-    /// Whose key it is; stands in records, logs and metrics.
+    /// Whose key it is; stands in records, logs and refusals.
     name: String,
     /// What it allows: to ask for answers, or to see and end everybody's and read metrics too.
     #[arg(long, default_value = "use", value_parser = ["use", "operate"])]

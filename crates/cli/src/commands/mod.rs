@@ -11,6 +11,7 @@ mod ledger;
 mod load;
 mod logits;
 mod models;
+mod order;
 mod policy;
 mod pull;
 mod replay;
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     Score(score::Args),
     /// Say which documents a JSON schema takes, through the mask that decoding uses.
     Schema(schema::Args),
+    /// Say in which order a JSON schema's fields are written, and what each follows from.
+    Order(order::Args),
     /// Run a policy on literal logits.
     Choose(choose::Args),
     /// Render messages through a chat template.
@@ -82,6 +85,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Logits(args) => logits::run(&args),
         Command::Score(args) => score::run(&args),
         Command::Schema(args) => schema::run(&args),
+        Command::Order(args) => order::run(&args),
         Command::Choose(args) => choose::run(&args),
         Command::Template(args) => template::run(&args),
         Command::Replay(args) => replay::run(&args),

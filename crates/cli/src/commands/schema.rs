@@ -9,11 +9,13 @@ use causeway_constraint::{
     Constraint, ConstraintError, Environment, Limits, Plan, ReadError, Whitespace, accepts,
     compact_json, compile, read_schema,
 };
+use causeway_text::Tokenizer;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::tokenize::{answer_lines, open};
+use crate::clock::Clock;
 use crate::failure::{Failure, Outcome};
 
 /// Arguments of `causeway schema`.
@@ -51,18 +53,22 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let whitespace = if args.flexible { Whitespace::Flexible } else { Whitespace::Compact };
     if let Some(folder) = &args.mask_bench {
         let model = args.model.as_deref().unwrap_or(causeway_models::DEFAULT_MODEL);
-        return bench::run(folder, model, &environment(model)?, whitespace);
+        let tokenizer = Arc::new(open(model)?.tokenizer);
+        let clock = Clock::start();
+        let environment = environment(tokenizer)?;
+        let built_ns = clock.now_ns();
+        let vocabulary = bench::Vocabulary { model, environment, built_ns };
+        return bench::run(folder, &vocabulary, whitespace);
     }
     let environment = match &args.model {
-        Some(model) => environment(model)?,
+        Some(model) => environment(Arc::new(open(model)?.tokenizer))?,
         None => Environment::of_bytes().map_err(Failure::world)?,
     };
     answer_lines(|line| answer(line, &environment, whitespace))
 }
 
 /// The vocabulary of a model; its rows are the tokenizer's, since no logits are computed.
-fn environment(model: &str) -> Result<Environment, Failure> {
-    let tokenizer = Arc::new(open(model)?.tokenizer);
+fn environment(tokenizer: Arc<Tokenizer>) -> Result<Environment, Failure> {
     let rows = tokenizer.vocab_size();
     let ends = tokenizer.end_tokens().to_vec();
     Environment::new(tokenizer, rows, &ends).map_err(|error| {

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use causeway_engine::Limits;
 use causeway_ledger::{Writer, WriterLimits};
-use causeway_server::{Operation, Options, ServeError, Sizing, SocketAddr, Source, Stop, WireLimits};
+use causeway_server::{
+    Operation, Options, ServeError, Sizing, SocketAddr, Source, Stop, WireLimits,
+};
 use serde_json::json;
 
 use self::kv_disk::KvDiskFlags;

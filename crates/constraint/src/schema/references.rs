@@ -8,7 +8,7 @@ use super::keywords::{DOCUMENTS, Keyword, MAPS, keyword as keyword_of};
 use super::{Path, SCHEMA_DEPTH_MAX, SchemaError, SchemaProblem};
 
 /// A document with the places that have names.
-pub(super) struct References<'a> {
+pub(crate) struct References<'a> {
     pub(super) root: &'a Value,
     /// `$id` of a resource without its fragment, or "" for the document, to the resource's place.
     resources: HashMap<String, Vec<String>>,
@@ -20,7 +20,7 @@ pub(super) struct References<'a> {
 
 impl<'a> References<'a> {
     /// Walks the whole document once; refuses what no part of it may have.
-    pub(super) fn of(root: &'a Value) -> Result<Self, SchemaError> {
+    pub(crate) fn of(root: &'a Value) -> Result<Self, SchemaError> {
         let mut found = Self {
             root,
             resources: HashMap::from([(String::new(), Vec::new())]),
@@ -39,7 +39,7 @@ impl<'a> References<'a> {
     }
 
     /// The place that `reference`, standing at `path`, leads to.
-    pub(super) fn resolve(
+    pub(crate) fn resolve(
         &self,
         reference: &str,
         path: &Path,

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', default_value = "1,8,512", value_name = "N,N,…")]
     rows: Vec<usize>,
     /// Runs counted of each figure, after one that is not.
-    #[arg(short, long, default_value_t = 5)]
+    #[arg(short, long, value_name = "N", default_value_t = 5)]
     repeats: usize,
     /// One JSON object.
     #[arg(long)]

@@ -22,22 +22,22 @@ pub(crate) struct Args {
     #[command(flatten)]
     model: ModelFlags,
     /// Prompt tokens of the prefill.
-    #[arg(short, long, default_value_t = 512)]
+    #[arg(short, long, value_name = "TOKENS", default_value_t = 512)]
     prompt: usize,
     /// Tokens decoded, one at a time.
-    #[arg(short, long, default_value_t = 128)]
+    #[arg(short, long, value_name = "TOKENS", default_value_t = 128)]
     new: usize,
     /// Tokens of context before the decode of one stream begins.
-    #[arg(short, long, default_value_t = 0)]
+    #[arg(short, long, value_name = "TOKENS", default_value_t = 0)]
     depth: usize,
     /// Streams decoded together, each after a prompt of its own; none where empty.
     #[arg(short, long, value_delimiter = ',', value_name = "N,N,…")]
     batches: Vec<usize>,
     /// Prompt tokens of each stream decoded together.
-    #[arg(long, default_value_t = 128)]
+    #[arg(long, value_name = "TOKENS", default_value_t = 128)]
     batch_prompt: usize,
     /// Runs counted of each figure, after one that is not.
-    #[arg(short, long, default_value_t = 5)]
+    #[arg(short, long, value_name = "N", default_value_t = 5)]
     repeats: usize,
     /// One JSON object.
     #[arg(long)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use causeway_constraint::{
-    Constraint, Environment, Limits, Plan, Whitespace, compile, read_schema,
+    Constraint, Environment, Limits, MatchError, Plan, Whitespace, compile, read_schema,
 };
 use causeway_policy::TokenMask;
 use causeway_request::TokenId;
@@ -21,22 +21,30 @@ const ANSWERS: u64 = 3;
 /// After so many tokens of one string the walk closes it where it may.
 const STRING_TOKENS: usize = 12;
 
-/// Times in nanoseconds.
+/// Times in nanoseconds, and what was walked through.
 #[derive(Default)]
 struct Times {
     compile: Vec<u64>,
     mask: Vec<u64>,
     chosen: u64,
     forced: u64,
+    answers: u64,
+    /// Walks that an error of the engine ended.
+    failed: u64,
 }
 
-/// Runs the measurement and prints one JSON object a schema that is refused, then one for all.
-pub(super) fn run(
-    folder: &Path,
-    model: &str,
-    environment: &Environment,
-    whitespace: Whitespace,
-) -> Outcome {
+/// A model's vocabulary, read for constraints.
+pub(super) struct Vocabulary<'a> {
+    pub(super) model: &'a str,
+    pub(super) environment: Environment,
+    /// What reading it took, in nanoseconds, without opening the model's file.
+    pub(super) built_ns: u64,
+}
+
+/// Runs the measurement and prints one JSON object a schema that is refused and a walk that an
+/// error ended, then one for all.
+pub(super) fn run(folder: &Path, vocabulary: &Vocabulary<'_>, whitespace: Whitespace) -> Outcome {
+    let Vocabulary { model, environment, built_ns } = vocabulary;
     let mut times = Times::default();
     let (mut compiled, mut refused) = (0_u64, 0_u64);
     let clock = Clock::start();
@@ -52,7 +60,16 @@ pub(super) fn run(
             Ok(plan) => {
                 compiled += 1;
                 for answer in 0..ANSWERS {
-                    walk(&plan, environment, answer, &clock, &mut times);
+                    let walked = walk(&plan, environment, answer, &clock, &mut times);
+                    times.answers += 1;
+                    if let Err(error) = walked {
+                        times.failed += 1;
+                        println_json(&json!({
+                            "schema": path.display().to_string(),
+                            "answer": answer,
+                            "error": error.to_string(),
+                        }));
+                    }
                 }
             }
             Err(error) => {
@@ -61,14 +78,17 @@ pub(super) fn run(
             }
         }
     }
-    let Times { compile, mask, chosen, forced } = &mut times;
+    let Times { compile, mask, chosen, forced, answers, failed } = &mut times;
     println_json(&json!({
         "model": model,
         "tokens": environment.rows(),
         "schemas": compiled,
         "refused": refused,
+        "environment_ms": spread(&mut [*built_ns], 1e6)["max"],
         "compile_ms": spread(compile, 1e6),
         "mask_us": spread(mask, 1e3),
+        "answers": answers,
+        "answers_failed": failed,
         "chosen_tokens": chosen,
         "forced_tokens": forced,
     }));
@@ -95,35 +115,44 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Walks through one answer: forced tokens where there are some, elsewhere drawn ones.
-fn walk(plan: &Plan, environment: &Environment, seed: u64, clock: &Clock, times: &mut Times) {
+fn walk(
+    plan: &Plan,
+    environment: &Environment,
+    seed: u64,
+    clock: &Clock,
+    times: &mut Times,
+) -> Result<(), MatchError> {
     let mut matcher = plan.matcher();
     let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut free = 0;
     for _ in 0..TOKENS_MAX {
         let start = clock.now_ns();
-        let Ok(forced) = matcher.forced() else { return };
+        let forced = matcher.forced()?;
         if !forced.is_empty() {
             times.forced += forced.len() as u64;
             free = 0;
-            if forced.into_iter().any(|token| matcher.advance(token).is_err()) {
-                return;
+            for token in forced {
+                matcher.advance(token)?;
             }
             continue;
         }
         if matcher.is_complete() {
-            return;
+            return Ok(());
         }
-        let Ok(mask) = matcher.mask() else { return };
+        let mask = matcher.mask()?;
         times.mask.push(clock.now_ns() - start);
         free += 1;
         draw = draw.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         let token = choose(mask, environment, draw >> 33, free > STRING_TOKENS);
-        if environment.bytes(token).is_empty() || matcher.advance(token).is_err() {
-            return;
+        if environment.bytes(token).is_empty() {
+            // An end token was drawn.
+            return Ok(());
         }
+        matcher.advance(token)?;
         free = if environment.bytes(token).contains(&b'"') { 0 } else { free };
         times.chosen += 1;
     }
+    Ok(())
 }
 
 /// A token of the mask: the shortest with a quote where the string is to end, else the drawn one.
