@@ -31,7 +31,8 @@ pub(crate) struct Args {
     /// loaded when they are first asked for.
     #[arg(short, long = "model", value_name = "MODEL", default_value = causeway_models::DEFAULT_MODEL)]
     models: Vec<String>,
-    /// Most megabytes of weights in memory at once; models that nobody uses make room.
+    /// Most megabytes of weights, keys and values, and buffers of passes in memory at once; models
+    /// that nobody uses make room.
     #[arg(long, value_name = "MB")]
     models_memory: Option<u64>,
     /// Address to listen on; port 0 takes any that is free.
