@@ -54,10 +54,8 @@ fn forced_text_has_the_tokens_of_the_tokenizer() {
             assert_eq!((mask.count(), mask.allows(token)), (1, true), "{file}");
             matcher.advance(token).unwrap();
         }
-        for document in [r#"{"reasoning":"Zahlung überfällig – 請求書 😀","risk_score":7}"#]
-        {
-            accepts(&mut plan.matcher(), &environment, document).unwrap();
-        }
+        let document = r#"{"reasoning":"Zahlung überfällig – 請求書 😀","risk_score":7}"#;
+        accepts(&mut plan.matcher(), &environment, document).unwrap();
         let control = ends[0];
         assert!(environment.bytes(control).is_empty(), "{file}");
         assert!(!plan.matcher().mask().unwrap().allows(control), "{file}");

@@ -192,7 +192,6 @@ fn values(part: &Map<String, Value>) -> Option<&[Value]> {
 }
 
 /// Equality of JSON Schema: numbers by value, however they are written.
-#[expect(clippy::float_cmp, reason = "JSON Schema compares numbers exactly")]
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),

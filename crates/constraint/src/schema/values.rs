@@ -151,7 +151,8 @@ pub(super) fn types(value: &Value, path: &mut Path) -> Result<Value, SchemaError
             let has = |name: &str| list.iter().any(|value| value == name);
             let mut kept: Vec<Value> = Vec::new();
             for value in list {
-                if !kept.contains(value) && !(value == "integer" && has("number")) {
+                let is_held = value == "integer" && has("number");
+                if !is_held && !kept.contains(value) {
                     kept.push(value.clone());
                 }
             }
