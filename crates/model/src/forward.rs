@@ -67,22 +67,56 @@ impl Model {
         work.reserve(&self.config, rows.len(), wanted)?;
         self.embed(spans, work)?;
         work.added.clear();
+        let (mut spans, mut rows) = (spans.to_vec(), rows);
         for (index, layer) in self.layers.iter().enumerate() {
-            let not_finite = |source: NonFinite| {
+            let not_finite = |rows: &[Row], source: NonFinite| {
                 let position = rows[source.row].position;
                 ModelError::NotFinite { layer: index, position, source }
             };
             let before = index.checked_sub(1).map(|before| &self.layers[before]);
             let added_norm = before.map_or(&[][..], |before| &before.post_ffn_norm);
-            self.attention(index, added_norm, (&rows, spans), cache, work).map_err(not_finite)?;
-            self.feed_forward(layer, work).map_err(not_finite)?;
+            let projected = self.project(index, added_norm, &rows, work);
+            projected.map_err(|source| not_finite(&rows, source))?;
+            self.keep(index, &rows, cache, work);
+            if index + 1 == self.layers.len() {
+                spans = self.keep_wanted(&spans, work);
+                rows = self.rows(&spans)?;
+            }
+            let attended = self.attention(index, &spans, cache, work);
+            attended.map_err(|source| not_finite(&rows, source))?;
+            let fed = self.feed_forward(layer, work);
+            fed.map_err(|source| not_finite(&rows, source))?;
         }
         let added_norm = self.layers.last().map_or(&[][..], |last| &last.post_ffn_norm);
         let step = NormStep { added_norm, norm: &[], added: &work.added, eps: self.eps() };
         let x = (work.x.as_mut_slice(), self.config.shape.hidden_dim);
         let summed = self.kernels.norm_step(x, &step, &mut work.quantised, &self.pool);
         summed.expect("invariant: only what is quantised must be finite");
-        self.logits(spans, &rows, work)
+        self.logits(&rows, work)
+    }
+
+    /// Leaves in the stream and the queries only rows whose logits are wanted; gives their spans.
+    ///
+    /// The last layer's keys and values are all that later tokens read of the others.
+    fn keep_wanted<'t>(&self, spans: &[Span<'t>], work: &mut Workspace) -> Vec<Span<'t>> {
+        let shape = &self.config.shape;
+        let lens = (shape.hidden_dim, shape.n_heads * shape.head_dim);
+        let mut wanted = Vec::with_capacity(spans.len());
+        let (mut end, mut kept) = (0, 0);
+        for span in spans {
+            let count = span.logits_wanted.min(span.tokens.len());
+            let skipped = span.tokens.len() - count;
+            end += span.tokens.len();
+            for (rows, len) in [(&mut work.x, lens.0), (&mut work.query, lens.1)] {
+                rows.copy_within((end - count) * len..end * len, kept * len);
+            }
+            kept += count;
+            let (first_position, tokens) = (span.first_position + skipped, &span.tokens[skipped..]);
+            wanted.push(Span { first_position, tokens, ..*span });
+        }
+        work.x.truncate(kept * lens.0);
+        work.query.truncate(kept * lens.1);
+        wanted
     }
 
     fn rows(&self, spans: &[Span<'_>]) -> Result<Vec<Row>, ModelError> {
@@ -153,13 +187,12 @@ impl Model {
         Ok(())
     }
 
-    /// What attention adds: `output(attend(q, k, v))` on the normed stream.
-    fn attention(
+    /// Queries, keys and values of the normed stream, without their biases.
+    fn project(
         &self,
         index: usize,
         added_norm: &[f32],
-        (rows, spans): (&[Row], &[Span<'_>]),
-        cache: &mut Cache,
+        rows: &[Row],
         work: &mut Workspace,
     ) -> Result<(), NonFinite> {
         let layer = &self.layers[index];
@@ -168,11 +201,23 @@ impl Model {
         let Workspace { query, key, value, .. } = work;
         let outputs = &mut [(readers[0], query), (readers[1], key), (readers[2], value)];
         self.products((&work.normed, &work.quantised), rows.len(), outputs);
-        self.keep(index, rows, cache, work);
+        Ok(())
+    }
+
+    /// What attention adds: `output(attend(q, k, v))`.
+    fn attention(
+        &self,
+        index: usize,
+        spans: &[Span<'_>],
+        cache: &Cache,
+        work: &mut Workspace,
+    ) -> Result<(), NonFinite> {
+        let output = &self.layers[index].output;
         self.attend(index, spans, cache, work)?;
-        let outputs = &mut [(&layer.output, &mut work.added)];
-        self.products((&work.attended, &work.quantised), rows.len(), outputs);
-        add_bias(&layer.output, &mut work.added);
+        let rows = work.x.len() / self.config.shape.hidden_dim;
+        let outputs = &mut [(output, &mut work.added)];
+        self.products((&work.attended, &work.quantised), rows, outputs);
+        add_bias(output, &mut work.added);
         Ok(())
     }
 
@@ -221,27 +266,16 @@ impl Model {
         Ok(())
     }
 
-    fn logits<'w>(
-        &self,
-        spans: &[Span<'_>],
-        rows: &[Row],
-        work: &'w mut Workspace,
-    ) -> Result<Logits<'w>, ModelError> {
+    /// The logits of every row of the stream.
+    fn logits<'w>(&self, rows: &[Row], work: &'w mut Workspace) -> Result<Logits<'w>, ModelError> {
         let (hidden_dim, vocab_size) = (self.config.shape.hidden_dim, self.config.shape.vocab_size);
-        work.normed.clear();
-        let (mut end, mut positions) = (0, Vec::new());
-        for span in spans {
-            end += span.tokens.len();
-            let first = end - span.logits_wanted.min(span.tokens.len());
-            work.normed.extend_from_slice(&work.x[first * hidden_dim..end * hidden_dim]);
-            positions.extend(rows[first..end].iter().map(|row| row.position));
-        }
+        work.normed.clone_from(&work.x);
         self.pool.chunks(&mut work.normed, ROWS_PER_ITEM * hidden_dim, &|_, x| {
             self.kernels.rms_norm(x, &self.output_norm, self.eps());
         });
-        work.logits.resize(positions.len() * vocab_size, 0.0);
+        work.logits.resize(rows.len() * vocab_size, 0.0);
         self.output_rows(work).map_err(|source| {
-            let (layer, position) = (self.layers.len(), positions[source.row]);
+            let (layer, position) = (self.layers.len(), rows[source.row].position);
             ModelError::NotFinite { layer, position, source }
         })?;
         Ok(Logits { vocab_size, values: &work.logits })

@@ -193,15 +193,16 @@ fn numbers_that_are_not_finite_name_their_layer_and_position() {
     file.bytes[end - 4..].copy_from_slice(&f32::INFINITY.to_le_bytes());
     let (_folder, file) = open(&file);
     let model = load(&file, Isa::best(), 1, KvType::F16);
-    let mut cache = causeway_kv_cache::Cache::new(&model.kv_shape(1, 8));
     let (request, tokens) = (causeway_request::RequestId(0), support::tokens(&[1, 2, 3]));
-    cache.reserve(request, 3).unwrap();
-    let span =
-        causeway_model::Span { request, first_position: 0, tokens: &tokens, logits_wanted: 1 };
-    let error =
-        model.forward(&[span], &mut cache, &mut causeway_model::Workspace::default()).unwrap_err();
-    assert_eq!(
-        files::sentence(&error),
-        "layer 1, position 0: activation 255 of row 0 is not finite"
-    );
+    // The last layer is computed only where logits are wanted.
+    for (logits_wanted, position) in [(3, 0), (1, 2)] {
+        let mut cache = causeway_kv_cache::Cache::new(&model.kv_shape(1, 8));
+        cache.reserve(request, 3).unwrap();
+        let span =
+            causeway_model::Span { request, first_position: 0, tokens: &tokens, logits_wanted };
+        let mut work = causeway_model::Workspace::default();
+        let error = model.forward(&[span], &mut cache, &mut work).unwrap_err();
+        let want = format!("layer 1, position {position}: activation 255 of row 0 is not finite");
+        assert_eq!(files::sentence(&error), want);
+    }
 }
