@@ -8,6 +8,9 @@ use half::slice::HalfFloatSliceExt;
 
 use crate::{BlockId, GroupTable, LayerShape};
 
+/// Numbers that are rounded to the KV type at once: a call for each lane would cost more.
+const AT_ONCE: usize = 128;
+
 /// One KV head's tiles of keys, `(padded_dim, 16)`, and of values, `(16, padded_dim)`, by the
 /// number of their block.
 #[derive(Debug, Clone, Default)]
@@ -151,7 +154,7 @@ impl OpenBlock<'_> {
                     part.iter().zip(to).for_each(|(x, to)| *to = x.to_le_bytes());
                 }),
                 KvType::F16 => write_head(keys, &mut values[row..], lane, (k, v), |part, to| {
-                    let mut halves = [f16::ZERO; TILE];
+                    let mut halves = [f16::ZERO; AT_ONCE];
                     halves[..part.len()].convert_from_f32_slice(part);
                     halves.iter().zip(to).for_each(|(x, to)| *to = x.to_le_bytes());
                 }),
@@ -182,9 +185,9 @@ fn write_head<const BYTES: usize>(
 ) {
     let (keys, _) = keys.as_chunks_mut::<BYTES>();
     let (values, _) = values.as_chunks_mut::<BYTES>();
-    let mut key = [[0; BYTES]; TILE];
-    let parts = k.chunks(TILE).zip(v.chunks(TILE)).enumerate();
-    for (at, (k, v)) in parts.map(|(index, parts)| (index * TILE, parts)) {
+    let mut key = [[0; BYTES]; AT_ONCE];
+    let parts = k.chunks(AT_ONCE).zip(v.chunks(AT_ONCE)).enumerate();
+    for (at, (k, v)) in parts.map(|(index, parts)| (index * AT_ONCE, parts)) {
         narrow(k, &mut key[..k.len()]);
         for (d, key) in (at..).zip(&key[..k.len()]) {
             keys[d * TILE + lane] = *key;
