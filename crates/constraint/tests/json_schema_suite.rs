@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use causeway_constraint::{Constraint, Environment, Limits, Plan, Whitespace, accepts, compile};
+use causeway_text::Text;
+use causeway_weights::ModelFile;
 use serde_json::Value;
 
 /// What `expected.json` holds.
@@ -188,4 +191,53 @@ fn nothing_is_wrongly_accepted_and_little_rejected() {
         "{} groups compile, it was {groups_compiled} before",
         found.groups_compiled
     );
+}
+
+/// The vocabulary of the default model, which the test command pulls before.
+fn smollm2() -> Environment {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    let home = variable("CAUSEWAY_HOME").unwrap_or_else(|| {
+        let share = || variable("HOME").expect("a user has a home").join(".local/share");
+        variable("XDG_DATA_HOME").unwrap_or_else(share).join("causeway")
+    });
+    let path = home.join("models/smollm2-135m.gguf");
+    let model = ModelFile::open(&path)
+        .unwrap_or_else(|error| panic!("{error}: run `causeway pull smollm2:135m`"));
+    let tokenizer = Text::open(&model).unwrap().tokenizer;
+    let (rows, ends) = (tokenizer.vocab_size(), tokenizer.end_tokens().to_vec());
+    Environment::new(Arc::new(tokenizer), rows, &ends).unwrap()
+}
+
+/// Tokens of many bytes decide as single bytes do; documents that those reject are not asked again.
+#[test]
+fn a_real_vocabulary_decides_the_same() {
+    let environment = smollm2();
+    let known: Vec<String> = expected().rejected.into_values().flatten().collect();
+    let (mut accepted, mut rejected) = (Vec::new(), Vec::new());
+    let root = folder().join("draft2020-12");
+    for path in files(&root) {
+        let name = path.strip_prefix(&root).unwrap().display().to_string();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let groups: Vec<Value> = serde_json::from_str(&text).unwrap();
+        for group in groups {
+            let schema = group["schema"].clone();
+            let constraint = Constraint::JsonSchema { schema, whitespace: Whitespace::Compact };
+            let Ok(plan) = compile(&constraint, &environment, &Limits::default()) else {
+                continue;
+            };
+            for test in group["tests"].as_array().unwrap() {
+                let described = [&group["description"], &test["description"]];
+                let [of, this] = described.map(|told| told.as_str().unwrap());
+                let told = format!("{name} | {of} | {this}");
+                let found = is_accepted(&plan, &environment, &test["data"].to_string());
+                match (found, test["valid"].as_bool().unwrap()) {
+                    (true, false) => accepted.push(told),
+                    (false, true) if !known.contains(&told) => rejected.push(told),
+                    _ => {}
+                }
+            }
+        }
+    }
+    let none = Vec::<String>::new();
+    assert_eq!((accepted, rejected), (none.clone(), none), "wrongly accepted, wrongly rejected");
 }
