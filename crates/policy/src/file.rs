@@ -13,6 +13,7 @@ use causeway_request::TokenId;
 use crate::{Peer, Stage};
 
 pub use problem::{FileError, Problem, Problems};
+pub use slot::COUNT_MAX;
 
 /// One policy, as its file states it. `default()` changes nothing: it samples from the model.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -159,8 +160,8 @@ pub struct Stop {
 pub struct Reasoning {
     pub open: Option<String>,
     pub close: Option<String>,
-    /// Most tokens of an answer that are thought; the closing marker is laid behind them. The
-    /// markers do not count, and 0 closes a thought as it opens.
+    /// Most tokens of an answer that are thought; the closing marker is laid behind them. Tokens
+    /// of an opening marker and of a laid one do not count, and 0 closes a thought as it opens.
     pub tokens_max: Option<u64>,
 }
 

@@ -34,9 +34,9 @@ mod whole_row;
 pub use choose::{Scratch, StepContext, Survivor};
 pub use error::{ChooseError, PolicyError};
 pub use file::{
-    AccountLevel, ChooseRule, Constraints, Dry, FailureMode, Fallback, FileError, Identity, Method,
-    ModelPin, OnDisconnect, Operation, PolicyFile, Problem, Problems, PromptText, Reasoning, Shape,
-    Slo, Stop, Window,
+    AccountLevel, COUNT_MAX, ChooseRule, Constraints, Dry, FailureMode, Fallback, FileError,
+    Identity, Method, ModelPin, OnDisconnect, Operation, PolicyFile, Problem, Problems, PromptText,
+    Reasoning, Shape, Slo, Stop, Window,
 };
 pub use guide::{Guide, Laid, THOUGHT_BUDGET};
 pub use like::Peer;

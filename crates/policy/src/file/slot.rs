@@ -310,7 +310,7 @@ impl Slot for Order<'_> {
 /// Most entries of any list; above every vocabulary in use (256,000 in 2026).
 pub(super) const LIST_MAX: usize = 1 << 20;
 /// Largest count of any field: a JSON number holds it exactly.
-pub(super) const COUNT_MAX: u64 = 1 << 40;
+pub const COUNT_MAX: u64 = 1 << 40;
 
 pub(super) fn wrong_type<T>(value: &Value, wanted: &'static str) -> Result<T, Fault> {
     Err(Fault::Type { found: kind_of(value), wanted })

@@ -164,6 +164,14 @@ fn names_words_and_lists_are_refused_in_one_sentence_too() {
         &json!({"logit_bias": [[1, 2], [1, 3]]}),
         "`constraints.logit_bias` names token 1 twice",
     );
+    for key in ["x", "+5", "05", " 5", "-1", "4294967296"] {
+        check_refused(
+            &json!({"logit_bias": {key: 1}}),
+            &format!(
+                "`constraints.logit_bias` is \"{key}\", but must be a table of token ids and numbers"
+            ),
+        );
+    }
     check_refused(&json!({"order": ["top_k", "top_k"]}), "`order` names `top_k` twice");
     check_refused(&json!({"schema": 2}), "`schema` is 2, but must be 1");
     check_refused(

@@ -70,7 +70,9 @@ impl Slot for Biases<'_> {
         match value {
             Value::Object(map) => {
                 for (key, bias) in map {
-                    let Ok(id) = key.parse() else {
+                    // An id has one spelling: no sign and no zero before it.
+                    let id = key.parse().ok().filter(|id: &u32| id.to_string() == *key);
+                    let Some(id) = id else {
                         return wrong_type(&json!(key), "a table of token ids and numbers");
                     };
                     biases.push((TokenId(id), as_bias(bias)?));
