@@ -45,6 +45,25 @@ halves! {
     i_half(a: I) -> I = _mm256_srai_epi32::<1>;
 }
 
+/// Folds sixteen lanes into one: lane l with l + 8, then 4, 2, 1.
+macro_rules! trees {
+    ($($name:ident: $eight:ident, $four:ident;)+) => {$(
+        #[target_feature(enable = "avx2,fma,f16c")]
+        #[inline]
+        pub(crate) fn $name(x: F) -> f32 {
+            let x = $eight(x.0, x.1);
+            let x = $four(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+            let x = $four(x, _mm_movehl_ps(x, x));
+            _mm_cvtss_f32($four(x, _mm_movehdup_ps(x)))
+        }
+    )+};
+}
+
+trees! {
+    f_tree_sum: _mm256_add_ps, _mm_add_ps;
+    f_tree_max: _mm256_max_ps, _mm_max_ps;
+}
+
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
 pub(crate) fn f_splat(x: f32) -> F {

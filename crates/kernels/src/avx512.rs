@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use crate::avx2::i_sum_bytes;
+use crate::avx2::{self, i_sum_bytes};
 use crate::lanes::lane_ops;
 use crate::lanes_attention::lane_attention;
 use crate::lanes_matmul::lane_matmul;
@@ -44,6 +44,25 @@ whole! {
     i_and(a: I, b: I) -> I = _mm512_and_si512;
     i_or(a: I, b: I) -> I = _mm512_or_si512;
     i_half(a: I) -> I = _mm512_srai_epi32::<1>;
+}
+
+/// The sixteen lanes as `avx2` has them.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[inline]
+fn halves(x: F) -> avx2::F {
+    avx2::F(_mm512_castps512_ps256(x.0), _mm512_extractf32x8_ps::<1>(x.0))
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[inline]
+pub(crate) fn f_tree_sum(x: F) -> f32 {
+    avx2::f_tree_sum(halves(x))
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[inline]
+pub(crate) fn f_tree_max(x: F) -> f32 {
+    avx2::f_tree_max(halves(x))
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]

@@ -85,9 +85,8 @@ macro_rules! lane_ops {
                 let v = f_load(&padded);
                 squares = f_fma(v, v, squares);
             }
-            let mut lanes = [0.0f32; 16];
-            f_store(squares, &mut lanes);
-            let scale = f_splat(crate::scalar::norm_scale(&lanes, x.len(), eps));
+            let sum = f_tree_sum(squares);
+            let scale = f_splat(crate::scalar::norm_scale(sum, x.len(), eps));
             zip_lanes(x, weight, |x, w| f_mul(f_mul(x, scale), w));
         }
 

@@ -396,9 +396,7 @@ macro_rules! lane_attention {
             for tile in tiles.iter() {
                 maxima = f_max(maxima, f_load(tile));
             }
-            let mut lanes = [0.0f32; 16];
-            f_store(maxima, &mut lanes);
-            let max = lanes.iter().fold(f32::NEG_INFINITY, |m, &s| crate::math::max(m, s));
+            let max = f_tree_max(maxima);
             for tile in tiles.iter_mut() {
                 let e = f_exp(f_sub(f_load(tile), f_splat(max)));
                 f_store(e, tile);
@@ -408,8 +406,7 @@ macro_rules! lane_attention {
             for tile in tiles.iter() {
                 sums = f_add(sums, f_load(tile));
             }
-            f_store(sums, &mut lanes);
-            Running { max, sum: crate::scalar::tree_sum(&lanes) }
+            Running { max, sum: f_tree_sum(sums) }
         }
 
         /// Scales of a tile of values for dimensions `d..d + 16 K`, block by block.

@@ -136,21 +136,20 @@ pub(crate) fn read_through(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |a, b| a | b)
 }
 
-/// Sum of sixteen lanes by a fixed tree: lane l with l + 8, then 4, 2, 1.
-pub(crate) fn tree_sum(lanes: &[f32; LANES]) -> f32 {
-    let mut lanes = *lanes;
+/// Folds sixteen lanes into one by a fixed tree: lane l with l + 8, then 4, 2, 1.
+fn tree(mut lanes: [f32; LANES], fold: impl Fn(f32, f32) -> f32) -> f32 {
     for width in [8, 4, 2, 1] {
         for l in 0..width {
-            lanes[l] += lanes[l + width];
+            lanes[l] = fold(lanes[l], lanes[l + width]);
         }
     }
     lanes[0]
 }
 
-/// `1 / sqrt(mean of squares + eps)`, given the sums of squares per lane.
-pub(crate) fn norm_scale(lanes: &[f32; LANES], count: usize, eps: f32) -> f32 {
+/// `1 / sqrt(mean of squares + eps)`, given the sum of squares.
+pub(crate) fn norm_scale(sum: f32, count: usize, eps: f32) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "row lengths are far below 2^24")]
-    let mean = tree_sum(lanes) / count as f32;
+    let mean = sum / count as f32;
     1.0 / (mean + eps).sqrt()
 }
 
@@ -160,7 +159,7 @@ pub(crate) fn rms_norm(x: &mut [f32], weight: &[f32], eps: f32) {
     for (i, &v) in x.iter().enumerate() {
         lanes[i % LANES] = fma(v, v, lanes[i % LANES]);
     }
-    let scale = norm_scale(&lanes, x.len(), eps);
+    let scale = norm_scale(tree(lanes, |a, b| a + b), x.len(), eps);
     for (x, w) in x.iter_mut().zip(weight) {
         *x = *x * scale * w;
     }
@@ -250,7 +249,14 @@ fn attend_segment(
         (0..query.len()).fold(0.0, |sum, d| fma(key(d), query[d], sum))
     };
     let scores: Vec<f32> = (low..high).map(score).collect();
-    let max = scores.iter().fold(f32::NEG_INFINITY, |m, &s| math::max(m, s));
+    // Whole tiles, as the lanes have them: even what is not a number gives the same everywhere.
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    for position in low / TILE * TILE..high.next_multiple_of(TILE) {
+        let seen = position.checked_sub(low).and_then(|index| scores.get(index));
+        let lane = &mut lanes[position % LANES];
+        *lane = math::max(*lane, seen.copied().unwrap_or(f32::NEG_INFINITY));
+    }
+    let max = tree(lanes, math::max);
     let weights: Vec<f32> = scores.iter().map(|s| math::exp(s - max)).collect();
     let mut lanes = [0.0f32; LANES];
     for (position, weight) in (low..high).zip(&weights) {
@@ -264,7 +270,7 @@ fn attend_segment(
             fma(kv_number(slab, values, at, (d, lane)), weight, sum)
         });
     }
-    (max, tree_sum(&lanes))
+    (max, tree(lanes, |a, b| a + b))
 }
 
 /// Adds a segment's softmax to that of the segments before it.

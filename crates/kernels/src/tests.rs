@@ -401,6 +401,32 @@ fn attention_is_the_same_on_every_path_and_in_every_tiling() {
 }
 
 #[test]
+fn scores_that_are_no_numbers_are_the_same_on_every_path() {
+    let scalar = Kernels::with_isa(Isa::Scalar).unwrap();
+    let (dim, positions) = (32, 140);
+    let query: Vec<f32> = (0..dim).map(|d| (d as f32).sin()).collect();
+    for (position, value) in [(3, f32::NAN), (15, f32::INFINITY), (130, f32::NAN), (139, 0.0)] {
+        let mut cache = cache(KvType::F32, positions, dim, 5);
+        let base = cache.table[position / 16] as usize * KvType::F32.tile_bytes(dim);
+        for d in 0..dim {
+            let at = base + (d * 16 + position % 16) * 4;
+            cache.keys[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        for visible in [(0, positions), (2, 137), (0, 16)] {
+            let attend = |kernels: &Kernels| {
+                let mut out = vec![0.0; dim];
+                let queries = HeadQueries { queries: &[&query], visible: &[visible] };
+                kernels.attend(queries, &cache.slab(), &mut out);
+                bits(&out)
+            };
+            for path in paths() {
+                assert_eq!(attend(&path), attend(&scalar), "{path:?} {position} {visible:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn keys_and_values_are_rounded_as_the_definition_rounds_them() {
     let mut random = Random(4);
     let mut cases: Vec<Vec<f32>> = vec![
