@@ -205,8 +205,13 @@ impl Client {
                 Ending::NotConnected => fail("no server answers there"),
                 _ => fail("the connection broke"),
             })?;
-            if opened.response.status() != StatusCode::OK {
-                return Err(fail("it refuses the list"));
+            match opened.response.status() {
+                StatusCode::OK => {}
+                status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                    let (url, status) = (self.server.url(), status.as_u16());
+                    return Err(LoadError::NeedsKey { url, status });
+                }
+                _ => return Err(fail("it refuses the list")),
             }
             let text = read_all(opened.response.body_mut()).await;
             let text = text.ok_or_else(|| fail("its list does not end"))?;

@@ -97,6 +97,9 @@ pub enum LoadError {
     /// The server did not say which models it has.
     #[error("`{url}` does not name its models ({why}): give --model")]
     Models { url: String, why: &'static str },
+    /// The server lets nobody in without a key.
+    #[error("`{url}` asks for an API key that it knows ({status}): give --api-key")]
+    NeedsKey { url: String, status: u16 },
     /// The caller could not keep an outcome.
     #[error("cannot write down a request's outcome")]
     Keep { source: io::Error },
@@ -122,6 +125,7 @@ impl LoadError {
         match self {
             Self::Setting(error) => error.is_callers_mistake(),
             Self::Trace(error) => error.is_callers_mistake(),
+            Self::NeedsKey { .. } => true,
             Self::Client { .. } | Self::Models { .. } | Self::Keep { .. } => false,
         }
     }

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::io::{Read as _, Write as _};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -237,6 +238,24 @@ fn the_model_is_the_first_that_the_server_lists() {
         (asked.path.as_str(), &asked.body["model"]),
         ("/gate/v1/completions", &"toy".into())
     );
+}
+
+#[test]
+fn a_server_that_asks_for_a_key_is_said_to_do_so() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut settings = settings(&format!("http://{}", listener.local_addr().unwrap()));
+    settings.shape.model = None;
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // Closing with bytes unread would reset the connection.
+        let _ = stream.read(&mut [0; 4_096]).unwrap();
+        write!(stream, "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n").unwrap();
+    });
+    let plan = Plan::make(plan("poisson:200", 3)).unwrap();
+    let error =
+        causeway_load::run(&plan, &settings, &AtomicBool::new(false), &mut |_| Ok(())).unwrap_err();
+    assert!(matches!(error, LoadError::NeedsKey { status: 401, .. }), "{error}");
+    assert!(error.is_callers_mistake() && error.to_string().ends_with("give --api-key"), "{error}");
 }
 
 #[test]
