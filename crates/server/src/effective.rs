@@ -1,6 +1,6 @@
 //! The policy of one request: the server's own, and what the request adds to it.
 
-use causeway_policy::PolicyFile;
+use causeway_policy::{PolicyFile, THOUGHT_BUDGET};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
@@ -8,13 +8,11 @@ use crate::fields::Edit;
 
 /// Fields of a policy file that a request may fill where the file leaves them out: how much is
 /// asked for, of thought too, and what ends it. Everything else decides which token comes.
-const OPEN: &[&str] = &[
-    "stop.tokens_max",
-    "stop.strings",
-    "stop.tokens",
-    "choose.seed",
-    "reasoning.tokens_max",
-];
+const OPEN: &[&str] =
+    &["stop.tokens_max", "stop.strings", "stop.tokens", "choose.seed", "reasoning.tokens_max"];
+
+/// The field that names a thought's budget as the policy does.
+const BUDGET_FIELD: &str = "reasoning_tokens_max";
 
 /// The policy that the server was started with.
 #[derive(Debug)]
@@ -88,6 +86,14 @@ fn refuse_other(edit: &Edit, fixed: &Value) -> Result<(), ApiError> {
     let is_left_out = own.is_null() || own.as_array().is_some_and(Vec::is_empty);
     if same(own, &edit.value) || (is_left_out && OPEN.contains(&edit.path)) {
         return Ok(());
+    }
+    // Some APIs ask for a budget in words that are no number.
+    if edit.path == THOUGHT_BUDGET && edit.field != BUDGET_FIELD {
+        let (field, asked) = (edit.field, &edit.value);
+        let text = format!(
+            "`{field}` asks for at most {asked} tokens of thought, the server's policy for {own}"
+        );
+        return Err(ApiError::field(field, text).with_code("fixed_by_policy"));
     }
     Err(at_odds(edit.field, &edit.value, own))
 }

@@ -69,6 +69,23 @@ fn what_the_policy_says_stays() {
         &[edit("top_k", "shape.top_k", json!(4))],
         Err(("`top_k` is 4, but the server's policy has it as 0", "top_k")),
     );
+    let thinking = "schema = 1\n[reasoning]\nopen = \"a\"\nclose = \"b\"\ntokens_max = 8\n";
+    check(
+        Some(thinking),
+        &[edit("thinking", "reasoning.tokens_max", json!(0))],
+        Err((
+            "`thinking` asks for at most 0 tokens of thought, the server's policy for 8",
+            "thinking",
+        )),
+    );
+    check(
+        Some(thinking),
+        &[edit("reasoning_tokens_max", "reasoning.tokens_max", json!(2))],
+        Err((
+            "`reasoning_tokens_max` is 2, but the server's policy has it as 8",
+            "reasoning_tokens_max",
+        )),
+    );
     check(
         policy,
         &[edit("stop", "stop.strings", json!(["x"]))],

@@ -87,7 +87,7 @@ impl Kind {
             Self::Biases { count_max, max } => value.as_object().is_some_and(|biases| {
                 biases.len() <= count_max
                     && biases.iter().all(|(token, bias)| {
-                        token.parse::<u32>().is_ok()
+                        is_spelled_token(token)
                             && bias.as_f64().is_some_and(|bias| bias.abs() <= max)
                     })
             }),
@@ -145,6 +145,11 @@ fn are_texts(value: &Value, count_max: usize, bytes_max: usize) -> bool {
         list.len() <= count_max && list.iter().all(|text| is_text(text, bytes_max))
     };
     value.as_array().is_some_and(is_list)
+}
+
+/// Whether a name is a token id, in its one spelling: no sign and no zero before it.
+fn is_spelled_token(name: &str) -> bool {
+    name.parse().is_ok_and(|id: u32| id.to_string() == name)
 }
 
 fn is_token(value: &Value) -> bool {

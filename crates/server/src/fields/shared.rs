@@ -1,10 +1,10 @@
 //! Fields that several APIs have: sampling, stopping, delivery.
 
+use causeway_policy::COUNT_MAX;
+
 use super::Rule::{Only, Policy, Recorded, Refused, Route};
 use super::{Field, Kind, Plain};
 
-/// Most tokens that a count may name; every JSON reader keeps it.
-pub const COUNT_MAX: u64 = 1 << 53;
 /// Longest name, salt or key, in bytes.
 pub const NAME_BYTES_MAX: usize = 512;
 

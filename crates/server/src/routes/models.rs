@@ -35,9 +35,9 @@ pub(crate) async fn list(
     }
     let names: Vec<&str> = names.collect();
     let (shown, has_more) = Page::read(query.as_deref().unwrap_or_default())?.of(&names)?;
-    let data: Vec<Value> = shown.iter().map(|name| in_anthropics_words(name, &state)).collect();
+    let models: Vec<Value> = shown.iter().map(|name| in_anthropics_words(name, &state)).collect();
     let body = json!({
-        "data": data,
+        "data": models,
         "has_more": has_more,
         "first_id": shown.first(),
         "last_id": shown.last(),

@@ -343,6 +343,8 @@ fn sampling_fields_keep_their_ranges_and_types() {
         ("presence_penalty", json!(2.1)),
         ("frequency_penalty", json!([])),
         ("logit_bias", json!({ "x": 1 })),
+        ("logit_bias", json!({ "+5": 1 })),
+        ("logit_bias", json!({ "05": 1 })),
         ("logit_bias", json!({ "5": 101 })),
         ("logit_bias", json!({ "999999": 1 })),
         ("stop", json!("")),
