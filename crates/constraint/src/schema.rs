@@ -41,6 +41,11 @@ pub enum SchemaProblem {
     Unsupported { keyword: String },
     #[error("the {what} `{value}` is not supported")]
     UnsupportedValue { what: &'static str, value: String },
+    #[error(
+        "`{keyword}` has {value}, which cannot be compared exactly: the limit is 2^53, and 2^63 - 1 \
+         for `minimum`, `maximum`, `const` and `enum` of integers that 64-bit floating point holds"
+    )]
+    Inexact { keyword: String, value: String },
     #[error("must be {want}")]
     Malformed { want: &'static str },
     #[error("the reference `{reference}` leads nowhere")]

@@ -114,6 +114,60 @@ fn whole_numbers_keep_their_bounds() {
 }
 
 #[test]
+fn bounds_of_64_bits_are_exact_or_refused() {
+    let most = "9223372036854775807";
+    let int64 = json!({ "type": "integer", "minimum": 0, "maximum": i64::MAX });
+    check(
+        &int64,
+        &[
+            (most, true),
+            ("9223372036854775806", true),
+            ("9223372036854775808", false),
+            ("10000000000000000000", false),
+            ("999999999999999999", true),
+            ("-1", false),
+        ],
+    );
+    let least = -(1_i64 << 62);
+    check(
+        &json!({ "type": ["integer", "null"], "minimum": least, "maximum": i64::MAX }),
+        &[
+            ("-4611686018427387904", true),
+            ("-4611686018427387905", false),
+            (most, true),
+            ("9223372036854775808", false),
+            ("null", true),
+        ],
+    );
+    check(
+        &json!({ "enum": [i64::MAX, 1_i64 << 60, -(1_i64 << 60)] }),
+        &[
+            (most, true),
+            ("9223372036854775806", false),
+            ("9223372036854775808", false),
+            ("1152921504606846976", true),
+            ("-1152921504606846976", true),
+            ("1152921504606846977", false),
+        ],
+    );
+    for (keyword, schema) in [
+        ("minimum", json!({ "type": "integer", "minimum": i64::MIN })),
+        ("maximum", json!({ "type": "integer", "maximum": u64::MAX })),
+        ("maximum", json!({ "type": "integer", "maximum": (1_i64 << 53) + 1 })),
+        ("maximum", json!({ "type": "number", "maximum": i64::MAX })),
+        ("exclusiveMaximum", json!({ "type": "integer", "exclusiveMaximum": i64::MAX })),
+        ("const", json!({ "const": (1_i64 << 53) + 1 })),
+    ] {
+        let constraint = Constraint::JsonSchema { schema, whitespace: Whitespace::Compact };
+        let error = compile(&constraint, &environment(), &Limits::default()).unwrap_err();
+        assert_eq!(error.path(), Some(format!("#/{keyword}").as_str()), "{error}");
+        for part in [format!("`{keyword}`"), "the limit is".to_owned()] {
+            assert!(error.to_string().contains(&part), "{part}: {error}");
+        }
+    }
+}
+
+#[test]
 fn references_do_not_depend_on_the_order_of_definitions() {
     let t = json!({ "type": "object", "required": ["c"], "properties": { "c": { "$ref": "#/$defs/C" } } });
     let c = json!({ "enum": ["red", "blue"] });

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Path, SchemaError, SchemaProblem};
+use super::{Path, SchemaError, SchemaProblem, values};
 
 /// Pairs of counts, the lower one first.
 const COUNTS: &[(&str, &str)] =
@@ -10,6 +10,7 @@ const COUNTS: &[(&str, &str)] =
 
 /// Refuses a lowered schema whose own bounds contradict each other.
 pub(super) fn check(map: &Map<String, Value>, path: &mut Path) -> Result<(), SchemaError> {
+    wide(map, path)?;
     for &(low, high) in COUNTS {
         if let (Some(least), Some(most)) = (number(map, low), number(map, high))
             && least > most
@@ -39,6 +40,26 @@ pub(super) fn check(map: &Map<String, Value>, path: &mut Path) -> Result<(), Sch
                 high_value: told(map, "maxProperties"),
             },
         );
+    }
+    Ok(())
+}
+
+/// Refuses bounds beyond 2^53 that the engine does not keep as whole numbers.
+fn wide(map: &Map<String, Value>, path: &mut Path) -> Result<(), SchemaError> {
+    let is_whole = match map.get("type") {
+        Some(Value::Array(kinds)) => {
+            kinds.iter().any(|kind| kind == "integer") && kinds.iter().all(|kind| kind != "number")
+        }
+        kind => kind.is_some_and(|kind| kind == "integer"),
+    };
+    for keyword in ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] {
+        let Some(Value::Number(bound)) = map.get(keyword) else {
+            continue;
+        };
+        // One more than an exclusive bound may be rounded back to it.
+        if values::is_wide(bound) && (!is_whole || keyword.starts_with('e')) {
+            return path.at(keyword, |path| values::inexact(bound, path));
+        }
     }
     Ok(())
 }

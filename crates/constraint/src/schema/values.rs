@@ -47,23 +47,37 @@ pub(super) fn number(value: &Value, path: &Path) -> Result<f64, SchemaError> {
 fn exact(number: &Number, path: &Path) -> Result<f64, SchemaError> {
     let value = number.as_f64().unwrap_or(f64::INFINITY);
     let size = value.abs();
-    let is_whole = value.fract() == 0.0;
-    let is_exact = match is_whole {
-        true => size <= WHOLE_MAX && (number.is_f64() || size < WHOLE_MAX || is_power(number)),
-        false => (MAGNITUDE_MIN..MAGNITUDE_MAX).contains(&size),
+    let is_exact = match (number.as_i64(), value.fract() == 0.0) {
+        (Some(whole), _) => is_exact(whole),
+        (None, true) => number.is_f64() && size <= WHOLE_MAX,
+        (None, false) => (MAGNITUDE_MIN..MAGNITUDE_MAX).contains(&size),
     };
-    if is_exact {
-        return Ok(value);
-    }
-    path.refuse(SchemaProblem::UnsupportedValue {
-        what: "number, which cannot be compared exactly,",
+    if is_exact { Ok(value) } else { inexact(number, path) }
+}
+
+/// Refuses a number that the engine would round.
+pub(super) fn inexact<T>(number: &Number, path: &Path) -> Result<T, SchemaError> {
+    let keywords = path.steps().iter().rev();
+    let keyword = keywords.into_iter().find(|step| !step.bytes().all(|b| b.is_ascii_digit()));
+    path.refuse(SchemaProblem::Inexact {
+        keyword: keyword.cloned().unwrap_or_default(),
         value: number.to_string(),
     })
 }
 
-/// Whether a number at the limit is the limit itself, not its neighbour rounded.
-fn is_power(number: &Number) -> bool {
-    number.as_i64().is_some_and(|whole| whole.unsigned_abs() == 1 << 53)
+/// Whether the engine, which keeps numbers in f64 and bounds of whole numbers in i64, keeps this
+/// one: the largest is rounded up and comes back cut to itself, the smallest has no opposite.
+fn is_exact(whole: i64) -> bool {
+    #[expect(clippy::cast_precision_loss, reason = "whether precision is lost is the question")]
+    let kept = whole as f64;
+    #[expect(clippy::cast_possible_truncation, reason = "within i64, or cut to its largest")]
+    let back = kept as i64;
+    back == whole && whole != i64::MIN
+}
+
+/// Whether a number is beyond what every kind of bound keeps exactly.
+pub(super) fn is_wide(number: &Number) -> bool {
+    number.as_f64().is_some_and(|value| value.fract() == 0.0 && value.abs() > WHOLE_MAX)
 }
 
 /// What a number must be a multiple of: its digits without the point are few, since the engine
