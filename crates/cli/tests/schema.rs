@@ -1,5 +1,4 @@
 //! `causeway schema`: each line is answered, through the mask that decoding uses.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
