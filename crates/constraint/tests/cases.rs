@@ -1,4 +1,5 @@
 //! Faults that users of other engines met, each as a test of its kind.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use causeway_constraint::{
     Constraint, Environment, Limits, Matcher, Plan, Whitespace, accepts, compile,
