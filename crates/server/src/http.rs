@@ -1,6 +1,7 @@
 //! HTTP itself: sockets, bodies, streams of events, and the routes' assembly.
 
 pub(crate) mod app;
+pub(crate) mod bodies;
 pub(crate) mod body;
 mod cors;
 pub(crate) mod door;

@@ -67,6 +67,8 @@ pub struct Sizing {
 pub struct WireLimits {
     pub connections_max: usize,
     pub body_bytes_max: usize,
+    /// All bodies that are being read, together.
+    pub bodies_bytes_max: usize,
     /// From the first byte of a request to the last of its header.
     pub header_time_max: Duration,
     /// From the header to the last byte of the body.
@@ -81,6 +83,8 @@ impl Default for WireLimits {
             connections_max: 4_096,
             // A record can hold a request of 8 MiB.
             body_bytes_max: 8 << 20,
+            // As many as 32 of the largest; most are a few KiB.
+            bodies_bytes_max: 256 << 20,
             header_time_max: Duration::from_secs(10),
             body_time_max: Duration::from_secs(30),
             keep_alive: Duration::from_secs(5),

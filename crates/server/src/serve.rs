@@ -15,6 +15,7 @@ use crate::accounts::Accounts;
 use crate::clock::Clock;
 use crate::driver::Watch;
 use crate::effective::Base;
+use crate::http::bodies::Bodies;
 use crate::http::{app, listen};
 use crate::kept::Kept;
 use crate::observe::metrics::Metrics;
@@ -199,6 +200,7 @@ fn state_of(options: Options) -> State {
         accounts: Accounts::default(),
         base: Base::new(policy.as_ref()),
         wire: limits,
+        bodies: Bodies::new(limits),
         silence_max,
         auth,
         observer,

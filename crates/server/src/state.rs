@@ -13,6 +13,7 @@ use crate::accounts::Accounts;
 use crate::auth::Auth;
 use crate::clock::Clock;
 use crate::effective::Base;
+use crate::http::bodies::Bodies;
 use crate::kept::Kept;
 use crate::observe::Observer;
 use crate::observe::metrics::Metrics;
@@ -31,6 +32,7 @@ pub(crate) struct State {
     pub(crate) accounts: Accounts,
     pub(crate) base: Base,
     pub(crate) wire: WireLimits,
+    pub(crate) bodies: Bodies,
     pub(crate) silence_max: Duration,
     pub(crate) auth: Arc<dyn Auth>,
     pub(crate) observer: Arc<dyn Observer>,

@@ -1,13 +1,15 @@
 //! A request's body: bounded in size and time, JSON, an object.
 
-use std::error::Error as _;
+use std::future::poll_fn;
+use std::pin::Pin;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
-use hyper::body::Bytes;
+use hyper::body::Body as _;
 use serde_json::{Map, Value};
 
+use super::bodies::{Bodies, Share};
 use super::json::Once;
 use crate::error::ApiError;
 use crate::options::WireLimits;
@@ -15,15 +17,18 @@ use crate::options::WireLimits;
 /// Reads the JSON object in a request's body.
 ///
 /// # Errors
-/// A body that is too large, too slow, not JSON by its header or by its bytes, or no object.
+/// A body that is too large, alone or with all that are being read, too slow, not JSON by its
+/// header or by its bytes, or no object.
 pub(crate) async fn object(
     request: Request,
-    limits: &WireLimits,
+    bodies: &Bodies,
 ) -> Result<Map<String, Value>, ApiError> {
     let (parts, body) = request.into_parts();
     check_type(&parts.headers)?;
     check_coding(&parts.headers)?;
-    let bytes = read(&parts.headers, body, limits).await?;
+    // Held until the bytes have been read as JSON.
+    let mut share = bodies.share();
+    let bytes = read(&parts.headers, body, &bodies.limits, &mut share).await?;
     if bytes.is_empty() {
         return Err(ApiError::bad_request("the body is empty: a JSON object is needed"));
     }
@@ -65,13 +70,36 @@ fn check_coding(headers: &HeaderMap) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Whether a body ended as the connection or its framing did, not at the limit.
-fn is_broken(error: &axum::Error) -> bool {
-    let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
-    causes.any(|cause| cause.is::<hyper::Error>())
+/// Why the rest of a body is not read.
+enum Cut {
+    /// The connection or the body's framing broke.
+    Broken,
+    TooLarge,
+    /// All bodies together are; how large.
+    AllTooLarge(usize),
 }
 
-async fn read(headers: &HeaderMap, body: Body, limits: &WireLimits) -> Result<Bytes, ApiError> {
+/// Joins the pieces of a body as they come.
+async fn join(mut body: Body, bytes_max: usize, share: &mut Share<'_>) -> Result<Vec<u8>, Cut> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        // What is no data is a trailer, in which nothing is looked for.
+        let Ok(piece) = frame.map_err(|_| Cut::Broken)?.into_data() else { continue };
+        if bytes.len() + piece.len() > bytes_max {
+            return Err(Cut::TooLarge);
+        }
+        share.grow(piece.len()).map_err(Cut::AllTooLarge)?;
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    limits: &WireLimits,
+    share: &mut Share<'_>,
+) -> Result<Vec<u8>, ApiError> {
     let bytes_max = limits.body_bytes_max;
     let too_large = |found: &str| {
         ApiError::bad_request(format!("the body is {found}, the limit is {bytes_max} bytes"))
@@ -82,13 +110,20 @@ async fn read(headers: &HeaderMap, body: Body, limits: &WireLimits) -> Result<By
     if let Some(length) = length.filter(|&length| length > bytes_max as u64) {
         return Err(too_large(&format!("{length} bytes long")));
     }
-    let reading = axum::body::to_bytes(body, bytes_max);
+    let reading = join(body, bytes_max, share);
     match tokio::time::timeout(limits.body_time_max, reading).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_broken(&error) => {
+        Ok(Err(Cut::Broken)) => {
             Err(ApiError::bad_request("the body breaks off, or is not framed as its header says"))
         }
-        Ok(Err(_)) => Err(too_large("too long")),
+        Ok(Err(Cut::TooLarge)) => Err(too_large("too long")),
+        Ok(Err(Cut::AllTooLarge(bytes))) => {
+            let most = limits.bodies_bytes_max;
+            let text = format!(
+                "the bodies being read are {bytes} bytes together, the limit is {most} bytes"
+            );
+            Err(ApiError::busy(text, 1))
+        }
         Err(_) => {
             let seconds = limits.body_time_max.as_secs();
             let text = format!("the body took longer than the limit of {seconds} seconds");

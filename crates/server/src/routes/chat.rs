@@ -31,7 +31,7 @@ pub(crate) async fn answer(
     request: Request,
 ) -> Result<Response, ApiError> {
     let caller = choices::caller(&request)?;
-    let object = body::object(request, &state.wire).await?;
+    let object = body::object(request, &state.bodies).await?;
     let (ask, delivery) = read(object, caller)?;
     let mut answering = state.begin(ask).await?;
     if delivery.streams {

@@ -33,7 +33,7 @@ pub(crate) async fn answer(
     request: Request,
 ) -> Result<Response, ApiError> {
     let caller = choices::caller(&request)?;
-    let object = body::object(request, &state.wire).await?;
+    let object = body::object(request, &state.bodies).await?;
     let (ask, delivery, echoes) = read(object, caller, &state)?;
     let answering = state.begin(ask).await?;
     let echo = if echoes { echo(&answering) } else { String::new() };

@@ -20,7 +20,7 @@ pub(crate) async fn refuse(
     Shared(state): Shared<Arc<State>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let fields = Fields::read(EMBEDDINGS, &body::object(request, &state.wire).await?)?;
+    let fields = Fields::read(EMBEDDINGS, &body::object(request, &state.bodies).await?)?;
     if fields.value("input").is_none() {
         return Err(ApiError::field("input", "`input` is missing: a text is needed"));
     }

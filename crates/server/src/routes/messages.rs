@@ -37,7 +37,7 @@ pub(crate) async fn answer(
     request: Request,
 ) -> Result<Response, ApiError> {
     let caller = choices::caller(&request)?;
-    let object = body::object(request, &state.wire).await?;
+    let object = body::object(request, &state.bodies).await?;
     let (ask, delivery) = read(object, caller, &state)?;
     let mut answering = state.begin(ask).await?;
     if delivery.streams {
@@ -63,7 +63,7 @@ pub(crate) async fn count_tokens(
     Shared(state): Shared<Arc<State>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let fields = Fields::read(COUNT_TOKENS, &body::object(request, &state.wire).await?)?;
+    let fields = Fields::read(COUNT_TOKENS, &body::object(request, &state.bodies).await?)?;
     // A thought has no part in the prompt, but what is said of it must be right.
     thought::of_thinking(&fields, &state.base, &mut Vec::new())?;
     let model = state.registry.model(fields.text("model")).await?;

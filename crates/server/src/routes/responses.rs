@@ -36,7 +36,7 @@ pub(crate) async fn answer(
     request: Request,
 ) -> Result<Response, ApiError> {
     let caller = choices::caller(&request)?;
-    let object = body::object(request, &state.wire).await?;
+    let object = body::object(request, &state.bodies).await?;
     let (ask, delivery, repeated) = read(object, caller, &state)?;
     let mut answering = state.begin(ask).await?;
     if delivery.streams {

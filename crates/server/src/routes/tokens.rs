@@ -25,7 +25,7 @@ pub(crate) async fn tokenize(
     Shared(state): Shared<Arc<State>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let fields = Fields::read(TOKENIZE, &body::object(request, &state.wire).await?)?;
+    let fields = Fields::read(TOKENIZE, &body::object(request, &state.bodies).await?)?;
     let model = state.registry.model(fields.text("model")).await?;
     let now = CivilTime::from_unix(state.clock.unix_s());
     off_thread(move || {
@@ -82,7 +82,7 @@ pub(crate) async fn detokenize(
     Shared(state): Shared<Arc<State>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let fields = Fields::read(DETOKENIZE, &body::object(request, &state.wire).await?)?;
+    let fields = Fields::read(DETOKENIZE, &body::object(request, &state.bodies).await?)?;
     let model = state.registry.model(fields.text("model")).await?;
     off_thread(move || {
         let Some(list) = fields.value("tokens").and_then(Value::as_array) else {
@@ -108,7 +108,7 @@ pub(crate) async fn apply_template(
     Shared(state): Shared<Arc<State>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let fields = Fields::read(APPLY_TEMPLATE, &body::object(request, &state.wire).await?)?;
+    let fields = Fields::read(APPLY_TEMPLATE, &body::object(request, &state.bodies).await?)?;
     let model = state.registry.model(fields.text("model")).await?;
     let now = CivilTime::from_unix(state.clock.unix_s());
     off_thread(move || {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a broken answer is a failed test")]
 
 mod asks;
+mod bodies;
 mod cancel;
 mod cases;
 mod crash;
