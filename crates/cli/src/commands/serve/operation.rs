@@ -22,7 +22,7 @@ pub(super) struct OperationFlags {
     #[arg(long, value_name = "FILE")]
     api_keys: Option<PathBuf>,
     /// Origin whose pages may ask, as in https://example.org; give it again for more, `*` is any.
-    #[arg(long = "cors-origin", value_name = "ORIGIN")]
+    #[arg(long = "cors-origin", value_name = "ORIGIN", value_parser = origin)]
     cors_origins: Vec<String>,
 }
 
@@ -60,6 +60,19 @@ impl OperationFlags {
     }
 }
 
+/// An origin as browsers send it, or `*`: anything else would let nobody in.
+fn origin(text: &str) -> Result<String, String> {
+    let host = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    let is_host = |host: &str| {
+        let is_sent = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-:[]".contains(c);
+        !host.is_empty() && host.chars().all(is_sent)
+    };
+    if text == "*" || host.is_some_and(is_host) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("`{text}` is no origin: https://HOST or http://HOST:PORT in small letters, or *"))
+}
+
 /// Counts what each key used today before this server began.
 fn count_today(keys: &Keys, kept: &Store) -> Result<(), Failure> {
     let now_s = Clock::start().unix_s();
@@ -80,3 +93,6 @@ fn count_today(keys: &Keys, kept: &Store) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
