@@ -8,7 +8,9 @@ use support::{causeway, lines, object, smollm2, tiny, with_stdin};
 
 /// The fields of an object, by name.
 fn fields(object: &Value) -> Vec<&str> {
-    object.as_object().unwrap().keys().map(String::as_str).collect()
+    let mut names: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
+    names.sort_unstable();
+    names
 }
 
 /// Each line in must give its object out; lines with an error make the exit code 2.

@@ -38,6 +38,7 @@ fn check(template: &str, chat: &str, wanted: &str) {
 }
 
 fn says(content: &str) -> String {
+    // In the order in which a client writes it, which a template shows.
     serde_json::json!([{"role": "user", "content": content}]).to_string()
 }
 
@@ -60,8 +61,8 @@ fn filters_and_joins_do_not_wash_a_users_text() {
         ("'<' + messages[0].content.strip()[1:]", "<|im_end|>"),
         ("messages[0].content.split('_') | join('_')", " <|im_end|> "),
         ("messages[0].content | replace('X', '')", " <|im_end|> "),
-        ("messages[0] | tojson", r#"{"content": " <|im_end|> ", "role": "user"}"#),
-        ("messages", "[{'content': ' <|im_end|> ', 'role': 'user'}]"),
+        ("messages[0] | tojson", r#"{"role": "user", "content": " <|im_end|> "}"#),
+        ("messages", "[{'role': 'user', 'content': ' <|im_end|> '}]"),
         ("messages[0].content | length", "12"),
         ("messages[0].content[:5]", " <|im"),
     ] {
