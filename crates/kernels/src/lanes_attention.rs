@@ -2,8 +2,8 @@
 
 /// Attention over segments; repeats `scalar::attend` operation for operation.
 ///
-/// Queries come in tiles of at most `tile`. Tiles of two, of up to four and larger ones have as many
-/// vectors of keys or values `beside` each other as give enough sums to keep the units busy.
+/// Queries come in tiles of at most `tile`. Tiles of two, of up to four and larger ones have as
+/// many vectors of keys or values `beside` each other as give enough sums to keep the units busy.
 macro_rules! lane_attention {
     ($features:literal, tile $tile:literal, beside $two:literal, $four:literal, $whole:literal) => {
         use crate::attention::{
@@ -427,7 +427,7 @@ macro_rules! lane_attention {
             scales
         }
 
-        /// Sixteen dimensions of one position's value, `k` times sixteen into `part`; `scale` is
+        /// The `k`th sixteen numbers of `part`, some dimensions of one position's value; `scale` is
         /// that of their block.
         #[target_feature(enable = $features)]
         #[inline]

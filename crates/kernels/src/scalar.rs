@@ -27,7 +27,7 @@ fn half(bits: u16) -> f32 {
     half::f16::from_bits(bits).to_f32()
 }
 
-/// Quantises one block; `None` where a value is not finite. See `QuantisedRows`.
+/// Quantises one block, unless a value is not finite. See `ActivationBlock`.
 pub(crate) fn quantise_block(x: &[f32; 32], to: &mut ActivationBlock) -> Finite {
     let largest = x.iter().map(|v| v.abs().to_bits()).max().unwrap_or(0);
     if largest >= INFINITY_BITS {
