@@ -8,7 +8,7 @@ use causeway_request::TokenId;
 use serde_json::{Value, json};
 
 fn environment() -> Environment {
-    Environment::of_bytes().unwrap()
+    Environment::of_bytes()
 }
 
 fn plan(schema: &Value, whitespace: Whitespace) -> Plan {

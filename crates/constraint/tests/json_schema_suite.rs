@@ -185,7 +185,7 @@ fn run(environment: &Environment) -> Found {
 
 #[test]
 fn nothing_is_wrongly_accepted_and_little_rejected() {
-    let environment = Environment::of_bytes().unwrap();
+    let environment = Environment::of_bytes();
     let found = run(&environment);
     let Expected { groups_compiled, rejected } = expected();
     for line in &found.refused {

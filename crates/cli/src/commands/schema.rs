@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let environment = match &args.model {
         Some(model) => environment(Arc::new(open(model)?.tokenizer))?,
-        None => Environment::of_bytes().map_err(Failure::world)?,
+        None => Environment::of_bytes(),
     };
     answer_lines(|line| answer(line, &environment, whitespace))
 }

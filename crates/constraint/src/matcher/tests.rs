@@ -5,7 +5,7 @@ use crate::{accepts, compile};
 use causeway_request::TokenId;
 
 fn check(constraint: &Constraint, taken: &[&str], refused: &[&str]) {
-    let environment = Environment::of_bytes().unwrap();
+    let environment = Environment::of_bytes();
     let plan = compile(constraint, &environment, &Limits::default()).unwrap();
     for text in taken {
         let found = accepts(&mut plan.matcher(), &environment, text);
@@ -32,7 +32,7 @@ fn every_kind_holds_its_answer() {
 
 #[test]
 fn what_cannot_be_compiled_is_an_error() {
-    let environment = Environment::of_bytes().unwrap();
+    let environment = Environment::of_bytes();
     let refused = |constraint: Constraint| {
         compile(&constraint, &environment, &Limits::default()).unwrap_err()
     };
@@ -55,7 +55,7 @@ fn what_cannot_be_compiled_is_an_error() {
 
 #[test]
 fn a_token_that_is_not_allowed_changes_nothing() {
-    let environment = Environment::of_bytes().unwrap();
+    let environment = Environment::of_bytes();
     let constraint = Constraint::Choice(vec!["ab".to_owned(), "cd".to_owned()]);
     let plan = compile(&constraint, &environment, &Limits::default()).unwrap();
     let mut matcher = plan.matcher();

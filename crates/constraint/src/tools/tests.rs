@@ -30,7 +30,7 @@ fn calls(tools: &Value, choice: &Value, format: ToolFormat) -> Option<ToolCalls>
 
 /// Which answers are allowed.
 fn check(calls: ToolCalls, answers: &[(&str, bool)]) {
-    let environment = Environment::of_bytes().unwrap();
+    let environment = Environment::of_bytes();
     let constraint = Constraint::ToolCalls(calls);
     let plan = compile(&constraint, &environment, &Limits::default()).unwrap();
     for (answer, want) in answers {
@@ -132,7 +132,7 @@ fn what_is_no_tool_is_refused() {
 
 #[test]
 fn a_strict_schema_is_held_or_refused_and_another_falls_back_with_a_warning() {
-    let environment = Environment::of_bytes().unwrap();
+    let environment = Environment::of_bytes();
     for strict in [true, false] {
         let parameters = json!({ "properties": { "a": { "not": {} } } });
         let tool = json!({ "type": "function", "function":
