@@ -5,7 +5,7 @@ mod role;
 
 use serde_json::{Map, Value};
 
-use crate::schema::{Path, References, SchemaError, SchemaProblem};
+use crate::schema::{Path, References, SchemaError};
 
 pub use role::Role;
 
@@ -180,9 +180,7 @@ impl<'a> Walk<'a> {
         let Value::Object(map) = value else {
             return Ok(());
         };
-        if self.depth >= DEPTH_MAX {
-            return self.too_large("the nesting", DEPTH_MAX, path);
-        }
+        path.at_most("the nesting", self.depth + 1, DEPTH_MAX)?;
         self.depth += 1;
         for (keyword, value) in map {
             path.at(keyword, |path| self.keyword(keyword, value, path, steps))?;
@@ -250,9 +248,7 @@ impl<'a> Walk<'a> {
         steps: &mut Vec<Step>,
     ) -> Result<(), SchemaError> {
         for (name, schema) in names {
-            if self.fields.len() >= FIELDS_MAX {
-                return self.too_large("the number of fields", FIELDS_MAX, path);
-            }
+            path.at_most("the number of fields", self.fields.len() + 1, FIELDS_MAX)?;
             steps.push(Step::Name { map: path.steps().to_vec(), name: name.clone() });
             let role = path.at(name, |path| self.role(name, schema, path))?;
             // A name that two parts declare is one field.
@@ -285,11 +281,6 @@ impl<'a> Walk<'a> {
             (path, schema) = self.references.resolve(reference, &path)?;
         }
         Ok(Role::Plain)
-    }
-
-    fn too_large(&self, what: &'static str, limit: usize, path: &Path) -> Result<(), SchemaError> {
-        let limit = limit as u64;
-        path.refuse(SchemaProblem::TooLarge { what, count: limit + 1, limit })
     }
 }
 

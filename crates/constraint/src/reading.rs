@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::schema::{Path, SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, SchemaError, SchemaProblem};
+use crate::schema::{Path, SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, SchemaError};
 
 /// Deepest nesting of a document.
 pub const DOCUMENT_DEPTH_MAX: usize = 127;
@@ -31,14 +31,10 @@ impl ReadError {
 /// read to its end, and the error has the place.
 pub fn read_schema(text: &str) -> Result<Value, ReadError> {
     if text.trim().len() > 2 * SCHEMA_BYTES_MAX {
-        let (count, limit) = (text.len() as u64, SCHEMA_BYTES_MAX as u64);
-        let problem = SchemaProblem::TooLarge { what: "the length in bytes", count, limit };
-        return Err(Path::default().refuse::<()>(problem).expect_err("it refuses").into());
+        Path::default().at_most("the length in bytes", text.len(), SCHEMA_BYTES_MAX)?;
     }
     if let Some(steps) = too_deep(text) {
-        let (count, limit) = (steps.len() as u64, SCHEMA_DEPTH_MAX as u64);
-        let problem = SchemaProblem::TooLarge { what: "the nesting", count, limit };
-        return Err(Path::of(steps).refuse::<()>(problem).expect_err("it refuses").into());
+        Path::of(steps).check_depth()?;
     }
     Ok(serde_json::from_str(text)?)
 }

@@ -31,12 +31,7 @@ pub(crate) struct Lowered {
 /// The first thing that cannot be held, and where.
 pub(crate) fn lower(root: &Value, start: &Path) -> Result<Lowered, SchemaError> {
     let references = References::of(root)?;
-    let bytes = references.bytes();
-    if bytes > SCHEMA_BYTES_MAX {
-        let (count, limit) = (bytes as u64, SCHEMA_BYTES_MAX as u64);
-        let what = "the length in bytes";
-        return Path::default().refuse(SchemaProblem::TooLarge { what, count, limit });
-    }
+    Path::default().at_most("the length in bytes", references.bytes(), SCHEMA_BYTES_MAX)?;
     let mut lowering = Lowering {
         references,
         places: std::collections::HashMap::new(),
@@ -99,11 +94,7 @@ impl<'a> Lowering<'a> {
         if let Some(&index) = endless.first() {
             return self.origins[index].refuse(SchemaProblem::Endless);
         }
-        if self.levels > LEVELS_MAX {
-            let (count, limit) = (self.levels as u64, LEVELS_MAX as u64);
-            let what = "the nesting of all definitions";
-            return start.refuse(SchemaProblem::TooLarge { what, count, limit });
-        }
+        start.at_most("the nesting of all definitions", self.levels, LEVELS_MAX)?;
         let nodes = cost::nodes(&schema, &self.definitions);
         if nodes > cost::NODES_MAX {
             let what = "the size with all parts multiplied out";

@@ -1,6 +1,6 @@
 //! Where in a document something stands: a JSON pointer that grows and shrinks with the walk.
 
-use super::{SchemaError, SchemaProblem};
+use super::{SCHEMA_DEPTH_MAX, SchemaError, SchemaProblem};
 
 /// Longest path that is told in full; a longer one keeps its beginning.
 const PATH_BYTES_MAX: usize = 400;
@@ -48,6 +48,25 @@ impl Path {
     /// A refusal of what stands here.
     pub(crate) fn refuse<T>(&self, problem: SchemaProblem) -> Result<T, SchemaError> {
         Err(SchemaError { path: self.told(), problem })
+    }
+
+    /// Refuses more of something than the limit.
+    pub(crate) fn at_most(
+        &self,
+        what: &'static str,
+        count: usize,
+        limit: usize,
+    ) -> Result<(), SchemaError> {
+        if count > limit {
+            let (count, limit) = (count as u64, limit as u64);
+            return self.refuse(SchemaProblem::TooLarge { what, count, limit });
+        }
+        Ok(())
+    }
+
+    /// Refuses a place that is nested deeper than a schema may be.
+    pub(crate) fn check_depth(&self) -> Result<(), SchemaError> {
+        self.at_most("the nesting", self.steps.len(), SCHEMA_DEPTH_MAX)
     }
 
     /// A refusal of the value of `keyword`, which stands here.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::keywords::{DOCUMENTS, Keyword, MAPS, keyword as keyword_of};
-use super::{Path, SCHEMA_DEPTH_MAX, SchemaError, SchemaProblem};
+use super::{Path, SchemaError, SchemaProblem};
 
 /// A document with the places that have names.
 pub(crate) struct References<'a> {
@@ -78,10 +78,7 @@ impl<'a> References<'a> {
     }
 
     fn walk(&mut self, value: &Value, path: &mut Path, base: &str) -> Result<(), SchemaError> {
-        if path.steps().len() > SCHEMA_DEPTH_MAX {
-            let (count, limit) = (path.steps().len() as u64, SCHEMA_DEPTH_MAX as u64);
-            return path.refuse(SchemaProblem::TooLarge { what: "the nesting", count, limit });
-        }
+        path.check_depth()?;
         match value {
             Value::Array(list) => {
                 let mut items = list.iter().enumerate();
@@ -170,10 +167,7 @@ impl std::io::Write for Count {
 
 /// Refuses what is nested too deep, and what the engine would obey in a part that is unknown.
 fn depth(value: &Value, path: &mut Path, is_schema: bool) -> Result<(), SchemaError> {
-    if path.steps().len() > SCHEMA_DEPTH_MAX {
-        let (count, limit) = (path.steps().len() as u64, SCHEMA_DEPTH_MAX as u64);
-        return path.refuse(SchemaProblem::TooLarge { what: "the nesting", count, limit });
-    }
+    path.check_depth()?;
     match value {
         Value::Array(list) => {
             let mut items = list.iter().enumerate();

@@ -99,11 +99,7 @@ pub(super) fn divisor(value: &Value, path: &Path) -> Result<(), SchemaError> {
 
 /// Refuses more names than one object may declare.
 pub(super) fn name_count(count: usize, path: &Path) -> Result<(), SchemaError> {
-    if count > NAMES_MAX {
-        let (count, limit) = (count as u64, NAMES_MAX as u64);
-        return path.refuse(SchemaProblem::TooLarge { what: "the number of names", count, limit });
-    }
-    Ok(())
+    path.at_most("the number of names", count, NAMES_MAX)
 }
 
 /// A text.
@@ -179,10 +175,7 @@ pub(super) fn types(value: &Value, path: &mut Path) -> Result<Value, SchemaError
 /// The values of an `enum`, each once.
 pub(super) fn values(value: &Value, path: &mut Path) -> Result<Vec<Value>, SchemaError> {
     let list = list(value, path)?;
-    if list.len() > ENUM_MAX {
-        let (count, limit) = (list.len() as u64, ENUM_MAX as u64);
-        return path.refuse(SchemaProblem::TooLarge { what: "the number of values", count, limit });
-    }
+    path.at_most("the number of values", list.len(), ENUM_MAX)?;
     let mut seen = std::collections::BTreeSet::new();
     let mut kept = Vec::with_capacity(list.len());
     for (index, value) in list.iter().enumerate() {
