@@ -9,7 +9,6 @@ use causeway_ledger::{Model as Named, Numerics, Sha256};
 use causeway_session::About;
 use causeway_text::{
     SpecialIds, Template, Text, TextError, TokenType, Tokenizer, Vocabulary, VocabularyError,
-    VocabularyKind,
 };
 use serde::Deserialize;
 
@@ -18,8 +17,15 @@ use crate::options::Sizing;
 use crate::served::{ServeModelError, Served, Watched};
 
 /// Tokens that stand before the bytes.
-const MARKS: &[&str] =
-    &["<unk>", "<|eos|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|turn|>"];
+const MARKS: [(&str, TokenType); 7] = [
+    ("<unk>", TokenType::Unknown),
+    ("<|eos|>", TokenType::Control),
+    ("<|system|>", TokenType::Control),
+    ("<|user|>", TokenType::Control),
+    ("<|assistant|>", TokenType::Control),
+    ("<|tool|>", TokenType::Control),
+    ("<|turn|>", TokenType::Control),
+];
 /// The end of an answer.
 const EOS: u32 = 1;
 /// The template where a script has none.
@@ -139,8 +145,7 @@ impl Script {
 
     /// The spellings of all tokens, in order of id.
     fn tokens(&self) -> Vec<String> {
-        let mut tokens: Vec<String> = MARKS.iter().map(|mark| (*mark).to_owned()).collect();
-        tokens.extend((0..=255u8).map(|byte| format!("<0x{byte:02X}>")));
+        let mut tokens = Vocabulary::of_bytes(&MARKS).tokens;
         for piece in self.answers.iter().flat_map(|answer| &answer.pieces) {
             if let Piece::Text(text) = piece {
                 let spelled = spelled(text);
@@ -153,23 +158,14 @@ impl Script {
     }
 
     fn text(&self) -> Result<Text, TextError> {
-        let tokens = self.tokens();
-        let mut types = vec![TokenType::Control; MARKS.len()];
-        types[0] = TokenType::Unknown;
-        types.resize(MARKS.len() + 256, TokenType::Byte);
-        types.resize(tokens.len(), TokenType::Normal);
-        let vocabulary = Vocabulary {
-            kind: VocabularyKind::SentencePiece,
-            pre_tokenizer: "default".to_owned(),
-            scores: vec![0.0; tokens.len()],
-            tokens,
-            types,
-            merges: Vec::new(),
+        let mut vocabulary = Vocabulary {
             special: SpecialIds { eos: Some(EOS), unknown: Some(0), ..SpecialIds::default() },
-            add_bos: false,
-            add_eos: false,
             add_space_prefix: self.space_prefix,
+            ..Vocabulary::of_bytes(&MARKS)
         };
+        vocabulary.tokens = self.tokens();
+        vocabulary.types.resize(vocabulary.tokens.len(), TokenType::Normal);
+        vocabulary.scores.resize(vocabulary.tokens.len(), 0.0);
         let tokenizer = Tokenizer::from_vocabulary(&vocabulary)
             .map_err(|error: VocabularyError| TextError::from(error))?;
         let template = Template::new(self.template.as_deref().unwrap_or(TEMPLATE))?;

@@ -7,34 +7,24 @@ use std::sync::Arc;
 use causeway_ledger::{Model, Numerics, Sha256};
 use causeway_policy::PolicyFile;
 use causeway_request::TokenId;
-use causeway_text::{SpecialIds, Template, Text, TokenType, Tokenizer, Vocabulary, VocabularyKind};
+use causeway_text::{SpecialIds, Template, Text, TokenType, Tokenizer, Vocabulary};
 
 use crate::{About, Given, Prompt, SessionError, prompt};
 
-const MARKS: [&str; 4] = ["<unk>", "<|end|>", "<|user|>", "<|assistant|>"];
+const MARKS: [(&str, TokenType); 4] = [
+    ("<unk>", TokenType::Unknown),
+    ("<|end|>", TokenType::Control),
+    ("<|user|>", TokenType::Control),
+    ("<|assistant|>", TokenType::Control),
+];
 /// A role and its text, then the end of the turn.
 pub(crate) const TEMPLATE: &str = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\
 {% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
 
 /// The text side, with a chat template.
 pub(crate) fn text() -> Text {
-    let mut tokens = MARKS.map(str::to_owned).to_vec();
-    tokens.extend((0..=255_u8).map(|byte| format!("<0x{byte:02X}>")));
-    let mut types = vec![TokenType::Unknown];
-    types.resize(MARKS.len(), TokenType::Control);
-    types.resize(tokens.len(), TokenType::Byte);
-    let vocabulary = Vocabulary {
-        kind: VocabularyKind::SentencePiece,
-        pre_tokenizer: "default".to_owned(),
-        scores: vec![0.0; tokens.len()],
-        tokens,
-        types,
-        merges: Vec::new(),
-        special: SpecialIds { eos: Some(1), unknown: Some(0), ..SpecialIds::default() },
-        add_bos: false,
-        add_eos: false,
-        add_space_prefix: false,
-    };
+    let special = SpecialIds { eos: Some(1), unknown: Some(0), ..SpecialIds::default() };
+    let vocabulary = Vocabulary { special, ..Vocabulary::of_bytes(&MARKS) };
     let tokenizer = Tokenizer::from_vocabulary(&vocabulary).unwrap();
     Text { tokenizer, template: Some(Template::new(TEMPLATE).unwrap()) }
 }

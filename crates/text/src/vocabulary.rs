@@ -88,6 +88,29 @@ impl TokenType {
 }
 
 impl Vocabulary {
+    /// Some tokens, then one for each byte: any text has tokens, and a space is a space.
+    ///
+    /// A SentencePiece vocabulary of equal scores without special ids: whoever makes it sets
+    /// those that its tokens have.
+    #[must_use]
+    pub fn of_bytes(first: &[(&str, TokenType)]) -> Self {
+        let bytes = (0..=255u8).map(|byte| (format!("<0x{byte:02X}>"), TokenType::Byte));
+        let first = first.iter().map(|&(token, kind)| (token.to_owned(), kind));
+        let (tokens, types): (Vec<String>, Vec<TokenType>) = first.chain(bytes).unzip();
+        Self {
+            kind: VocabularyKind::SentencePiece,
+            pre_tokenizer: String::new(),
+            scores: vec![0.0; tokens.len()],
+            tokens,
+            types,
+            merges: Vec::new(),
+            special: SpecialIds::default(),
+            add_bos: false,
+            add_eos: false,
+            add_space_prefix: false,
+        }
+    }
+
     /// The type of token `index`.
     #[must_use]
     pub fn token_type(&self, index: usize) -> TokenType {
