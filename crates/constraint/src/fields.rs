@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::schema::pointer_token;
+
 /// A field of the answer, by its number in the order in which fields began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldId(usize);
@@ -135,8 +137,7 @@ impl FieldWalker {
         let key = std::mem::take(&mut self.key);
         let name: String = serde_json::from_slice(&key)
             .unwrap_or_else(|_| String::from_utf8_lossy(&key).trim_matches('"').to_owned());
-        let step = name.replace('~', "~0").replace('/', "~1");
-        self.current = self.child(self.container(), step);
+        self.current = self.child(self.container(), pointer_token(&name));
         for index in self.waiting.drain(..) {
             self.written[index].field = self.current;
         }

@@ -5,7 +5,7 @@ mod role;
 
 use serde_json::{Map, Value};
 
-use crate::schema::{Path, References, SchemaError};
+use crate::schema::{Path, References, SchemaError, pointer_token};
 
 pub use role::Role;
 
@@ -120,7 +120,7 @@ fn pairs(fields: &[Found]) -> Vec<(usize, usize)> {
 impl Found {
     fn path(&self) -> String {
         let step = |step: &Step| match step {
-            Step::Name { name, .. } => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
+            Step::Name { name, .. } => format!("/{}", pointer_token(name)),
             Step::Way { .. } => String::new(),
             Step::Item(None) => "/*".to_owned(),
             Step::Item(Some(index)) => format!("/{index}"),

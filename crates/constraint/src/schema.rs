@@ -17,7 +17,7 @@ mod references;
 mod values;
 
 pub(crate) use lower::{Lowered, lower};
-pub(crate) use path::Path;
+pub(crate) use path::{Path, pointer_token};
 pub(crate) use references::References;
 
 /// Most bytes of a schema, written compactly.

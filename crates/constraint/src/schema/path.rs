@@ -40,7 +40,7 @@ impl Path {
             }
             told.push('/');
             let short: String = step.chars().take(PATH_BYTES_MAX).collect();
-            told.push_str(&short.replace('~', "~0").replace('/', "~1"));
+            told.push_str(&pointer_token(&short));
         }
         told
     }
@@ -77,4 +77,9 @@ impl Path {
     ) -> Result<T, SchemaError> {
         self.at(keyword, |path| path.refuse(problem))
     }
+}
+
+/// A name as a reference token of a JSON pointer (RFC 6901, 3).
+pub(crate) fn pointer_token(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
