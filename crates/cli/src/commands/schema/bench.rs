@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use causeway_constraint::{
-    Constraint, Environment, Limits, MatchError, Plan, Whitespace, compile, read_schema,
-};
+use causeway_constraint::{Environment, MatchError, Plan, Whitespace};
 use causeway_policy::TokenMask;
 use causeway_request::TokenId;
 use serde_json::{Value, json};
 
+use super::plan;
 use crate::clock::Clock;
 use crate::failure::{Failure, Outcome};
 
@@ -51,10 +50,7 @@ pub(super) fn run(folder: &Path, vocabulary: &Vocabulary<'_>, whitespace: Whites
     for path in files(folder)? {
         let text = std::fs::read_to_string(&path)?;
         let start = clock.now_ns();
-        let plan = read_schema(&text).map_err(|error| error.to_string()).and_then(|schema| {
-            let constraint = Constraint::JsonSchema { schema, whitespace };
-            compile(&constraint, environment, &Limits::default()).map_err(|e| e.to_string())
-        });
+        let plan = plan(&text, environment, whitespace);
         times.compile.push(clock.now_ns() - start);
         match plan {
             Ok(plan) => {
@@ -72,7 +68,7 @@ pub(super) fn run(folder: &Path, vocabulary: &Vocabulary<'_>, whitespace: Whites
                     }
                 }
             }
-            Err(error) => {
+            Err((error, _)) => {
                 refused += 1;
                 println_json(&json!({ "schema": path.display().to_string(), "error": error }));
             }
