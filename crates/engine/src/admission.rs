@@ -22,8 +22,10 @@ pub enum Refusal {
     PrefillTooLong { prefilled: usize, tokens: usize },
     #[error("the policy is for a vocabulary of {policy} tokens, the model has {model}")]
     OtherVocabulary { policy: usize, model: usize },
-    #[error("the queue is full: {waiting} requests wait, the limit is {queue_max}")]
-    QueueFull { waiting: usize, queue_max: usize },
+    #[error(
+        "the queue is full: {waiting} requests wait, {came} more came, the limit is {queue_max}"
+    )]
+    QueueFull { waiting: usize, came: usize, queue_max: usize },
     #[error("request {id} is here already")]
     Duplicate { id: RequestId },
 }

@@ -162,9 +162,10 @@ impl<F: Forward> Engine<F> {
     /// The first `Refusal`; nothing is kept then.
     pub fn submit_all(&mut self, submissions: Vec<Submission>) -> Result<(), Refusal> {
         let Limits { running_max, queue_max, .. } = self.limits;
-        if self.runs.len() + submissions.len() > running_max + queue_max {
+        let came = submissions.len();
+        if self.runs.len() + came > running_max + queue_max {
             let waiting = self.runs.len().saturating_sub(running_max);
-            return Err(Refusal::QueueFull { waiting, queue_max });
+            return Err(Refusal::QueueFull { waiting, came, queue_max });
         }
         for (index, submission) in submissions.iter().enumerate() {
             let id = submission.request.id;

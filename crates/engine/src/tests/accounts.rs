@@ -59,14 +59,14 @@ fn a_full_queue_is_refused_with_its_length() {
     for id in 0..3 {
         engine.submit(submission(id, 3, 2)).unwrap();
     }
-    let full = Refusal::QueueFull { waiting: 2, queue_max: 2 };
+    let full = Refusal::QueueFull { waiting: 2, came: 1, queue_max: 2 };
     assert_eq!(engine.submit(submission(3, 3, 2)).unwrap_err(), full);
     assert!(!full.is_callers_mistake());
     run_all(&mut engine, |_, _| ());
     // All choices of one prompt, or none.
     let choices = |count: u64| (10..10 + count).map(|id| submission(id, 3, 2)).collect();
     assert_eq!(engine.submit_all(choices(4)).unwrap_err().to_string(), {
-        "the queue is full: 0 requests wait, the limit is 2"
+        "the queue is full: 0 requests wait, 4 more came, the limit is 2"
     });
     assert!(engine.is_idle());
     engine.submit_all(choices(3)).unwrap();

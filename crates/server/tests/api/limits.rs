@@ -109,10 +109,11 @@ fn a_full_queue_and_a_long_wait_are_503_with_their_numbers() {
     std::thread::sleep(Duration::from_millis(50));
     let mut waiting = server.begin("/v1/completions", &json!({ "prompt": "a" }));
     std::thread::sleep(Duration::from_millis(50));
-    let full = server.post("/v1/completions", &json!({ "prompt": "a" }));
+    let full = server.post("/v1/completions", &json!({ "prompt": "a", "n": 3 }));
     assert_eq!(full.status, 503, "{full:?}");
     assert!(full.head.contains("retry-after: "), "{full:?}");
-    assert_eq!(full.message(), "the queue is full: 1 requests wait, the limit is 1");
+    let said = "the queue is full: 1 requests wait, 3 more came, the limit is 1";
+    assert_eq!(full.message(), said);
     let over = Reply::parse(read_all(&mut waiting).as_bytes());
     assert_eq!(over.status, 503, "{over:?}");
     assert_eq!(over.json()["error"]["code"], "wait_over", "{over:?}");
