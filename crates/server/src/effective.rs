@@ -9,7 +9,7 @@ use crate::fields::Edit;
 /// Fields of a policy file that a request may fill where the file leaves them out: how much is
 /// asked for, of thought too, and what ends it. Everything else decides which token comes.
 const OPEN: &[&str] =
-    &["stop.tokens_max", "stop.strings", "stop.tokens", "choose.seed", "reasoning.tokens_max"];
+    &["stop.tokens_max", "stop.strings", "stop.tokens", "choose.seed", THOUGHT_BUDGET];
 
 /// The field that names a thought's budget as the policy does.
 const BUDGET_FIELD: &str = "reasoning_tokens_max";

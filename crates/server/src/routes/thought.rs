@@ -1,13 +1,12 @@
 //! How each API asks for reasoning, or for none, in its own words: one budget of the policy.
 
+use causeway_policy::THOUGHT_BUDGET;
 use serde_json::{Map, Value, json};
 
 use crate::effective::Base;
 use crate::error::ApiError;
 use crate::fields::{Edit, Fields};
 
-/// Where the budget stands in the policy.
-const BUDGET: &str = "reasoning.tokens_max";
 /// What is said of an effort that is no number.
 const EFFORT: &str = "only `none` has a meaning here: give a budget as `reasoning_tokens_max`";
 
@@ -26,12 +25,7 @@ pub(super) fn of_thinking(
     let Some(thinking) = fields.value("thinking").and_then(Value::as_object) else {
         return Ok(true);
     };
-    let refused = |name: &str, why: &str| {
-        let shown: String = name.chars().take(64).collect();
-        let param = format!("thinking.{shown}");
-        let text = format!("`{param}` is not supported: {why}");
-        ApiError::field(param, text).with_code("unsupported_parameter")
-    };
+    let refused = |name: &str, why: &str| refused("thinking", name, why);
     let kind = thinking.get("type").and_then(Value::as_str).unwrap_or_default();
     let known: &[&str] = match kind {
         "enabled" => &["type", "budget_tokens", "display"],
@@ -97,7 +91,6 @@ pub(super) fn of_effort(fields: &Fields, edits: &mut Vec<Edit>) -> Result<(), Ap
 pub(super) fn of_reasoning(fields: &Fields, edits: &mut Vec<Edit>) -> Result<(), ApiError> {
     let given = fields.value("reasoning").and_then(Value::as_object).into_iter().flatten();
     for (name, value) in given.filter(|(_, value)| !value.is_null()) {
-        let shown: String = name.chars().take(64).collect();
         let why = match (name.as_str(), value.as_str()) {
             ("effort", Some("none")) => {
                 put(edits, "reasoning", json!(0))?;
@@ -106,11 +99,17 @@ pub(super) fn of_reasoning(fields: &Fields, edits: &mut Vec<Edit>) -> Result<(),
             ("effort", _) => EFFORT,
             _ => "reasoning is text here, and comes as it is",
         };
-        let param = format!("reasoning.{shown}");
-        let text = format!("`{param}` is not supported: {why}");
-        return Err(ApiError::field(param, text).with_code("unsupported_parameter"));
+        return Err(refused("reasoning", name, why));
     }
     Ok(())
+}
+
+/// What is said of a part of `field` that means nothing here.
+fn refused(field: &str, name: &str, why: &str) -> ApiError {
+    let shown: String = name.chars().take(64).collect();
+    let param = format!("{field}.{shown}");
+    let text = format!("`{param}` is not supported: {why}");
+    ApiError::field(param, text).with_code("unsupported_parameter")
 }
 
 fn has_markers(base: &Base, edits: &[Edit]) -> bool {
@@ -119,13 +118,15 @@ fn has_markers(base: &Base, edits: &[Edit]) -> bool {
 
 /// One more budget, which must be the one that another field gave.
 fn put(edits: &mut Vec<Edit>, field: &'static str, value: Value) -> Result<(), ApiError> {
-    if let Some(other) = edits.iter().find(|edit| edit.path == BUDGET && edit.value != value) {
+    if let Some(other) =
+        edits.iter().find(|edit| edit.path == THOUGHT_BUDGET && edit.value != value)
+    {
         let text = format!(
             "`{}` is {}, but `{field}` makes it {value}: give one of them",
             other.field, other.value
         );
         return Err(ApiError::field(field, text));
     }
-    edits.push(Edit { field, path: BUDGET, value });
+    edits.push(Edit { field, path: THOUGHT_BUDGET, value });
     Ok(())
 }
