@@ -156,13 +156,15 @@ impl Registry {
         let mut others: Vec<&Slot> =
             self.slots.iter().filter(|slot| !std::ptr::eq(*slot, wanted)).collect();
         others.sort_by_key(|slot| slot.used_ns.load(Ordering::Relaxed));
-        let mut held = 0;
-        for slot in &others {
+        // A size is read from the model's file, so once for each.
+        let mut loaded = Vec::with_capacity(others.len());
+        for slot in others {
             if slot.served.lock().await.is_some() {
-                held += slot.source.memory(limits).total();
+                loaded.push((slot, slot.source.memory(limits).total()));
             }
         }
-        for slot in others {
+        let mut held: u64 = loaded.iter().map(|&(_, taken)| taken).sum();
+        for (slot, taken) in loaded {
             if held + bytes <= bytes_max {
                 break;
             }
@@ -170,7 +172,7 @@ impl Registry {
             // Whoever has a request under way holds the model too.
             if place.as_ref().is_some_and(|served| Arc::strong_count(served) == 1) {
                 *place = None;
-                held -= slot.source.memory(limits).total();
+                held -= taken;
             }
         }
         if held == 0 || held + bytes <= bytes_max {
