@@ -35,10 +35,6 @@ impl Index {
         self.entries.contains_key(name)
     }
 
-    pub(super) fn bytes_of(&self, name: &ChainHash) -> Option<u64> {
-        self.entries.get(name).map(|entry| entry.bytes)
-    }
-
     /// Adds a file, the last one used.
     pub(super) fn insert(&mut self, name: ChainHash, bytes: u64) {
         self.remove(&name);
@@ -56,11 +52,11 @@ impl Index {
         Some(bytes)
     }
 
-    /// Makes a file the last one used; false where it is not there.
-    pub(super) fn touch(&mut self, name: &ChainHash) -> bool {
-        let Some(bytes) = self.remove(name) else { return false };
+    /// Makes a file the last one used; gives its bytes where it is there.
+    pub(super) fn touch(&mut self, name: &ChainHash) -> Option<u64> {
+        let bytes = self.remove(name)?;
         self.insert(*name, bytes);
-        true
+        Some(bytes)
     }
 
     /// Takes out the file that was not used the longest.

@@ -63,15 +63,13 @@ impl State {
         self.waiting.is_empty() || self.waiting_bytes + bytes <= WAITING_BYTES_MAX
     }
 
-    /// Notes that a file was used; false where there is none.
-    fn touch(&mut self, name: &ChainHash) -> bool {
-        let is_there = self.index.touch(name);
-        if let Some(bytes) = self.index.bytes_of(name)
-            && self.jobs.len() < JOBS_MAX
-        {
+    /// Notes that a file was used; gives its bytes where there is one.
+    fn touch(&mut self, name: &ChainHash) -> Option<u64> {
+        let bytes = self.index.touch(name)?;
+        if self.jobs.len() < JOBS_MAX {
             self.jobs.push_back(Job::Touch(*name, bytes));
         }
-        is_there
+        Some(bytes)
     }
 }
 
@@ -118,7 +116,7 @@ impl Queue {
         if state.waiting.contains_key(name) {
             return false;
         }
-        if state.touch(name) {
+        if state.touch(name).is_some() {
             self.changed.notify_all();
             return false;
         }
@@ -158,8 +156,7 @@ impl Queue {
             drop(state);
             return Some(bytes.to_vec());
         }
-        let bytes = state.index.bytes_of(name)?;
-        state.touch(name);
+        let bytes = state.touch(name)?;
         self.changed.notify_all();
         drop(state);
         let read = self.folder.read(name, bytes);
