@@ -439,7 +439,7 @@ def settle(server, files_idle, threads_idle):
 
 
 def growth(samples):
-    """RSS at the end over RSS after the first third: medians over a tenth of the time."""
+    """RSS after the first third, and at the end: medians over a tenth of the time."""
     last = samples[-1][0]
     span = [[rss for at, rss, *_ in samples if first * last <= at <= (first + 0.1) * last]
             for first in (1 / 3, 0.9)]
