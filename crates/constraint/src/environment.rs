@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use causeway_request::TokenId;
-use causeway_text::{SpecialIds, TokenType, Tokenizer, Vocabulary, VocabularyKind};
+use causeway_text::{SpecialIds, TokenType, Tokenizer, Vocabulary};
 use llguidance::ParserFactory;
 use llguidance::earley::SlicedBiasComputer;
 use toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
@@ -81,22 +81,13 @@ impl Environment {
     /// A vocabulary of the 256 bytes and one end token: for checking documents without a model.
     #[must_use]
     pub fn of_bytes() -> Self {
-        let mut tokens = vec!["<unk>".to_owned(), "</s>".to_owned(), "\u{2581}".to_owned()];
-        let mut types = vec![TokenType::Unknown, TokenType::Control, TokenType::Normal];
-        tokens.extend((0..=255).map(|byte| format!("<0x{byte:02X}>")));
-        types.resize(tokens.len(), TokenType::Byte);
-        let vocabulary = Vocabulary {
-            kind: VocabularyKind::SentencePiece,
-            pre_tokenizer: String::new(),
-            scores: vec![0.0; tokens.len()],
-            types,
-            merges: Vec::new(),
-            special: SpecialIds { eos: Some(1), unknown: Some(0), ..SpecialIds::default() },
-            add_bos: false,
-            add_eos: false,
-            add_space_prefix: false,
-            tokens,
-        };
+        let first = [
+            ("<unk>", TokenType::Unknown),
+            ("</s>", TokenType::Control),
+            ("\u{2581}", TokenType::Normal),
+        ];
+        let special = SpecialIds { eos: Some(1), unknown: Some(0), ..SpecialIds::default() };
+        let vocabulary = Vocabulary { special, ..Vocabulary::of_bytes(&first) };
         let tokenizer = Tokenizer::from_vocabulary(&vocabulary).expect("the 256 bytes are whole");
         let rows = tokenizer.vocab_size();
         Self::new(Arc::new(tokenizer), rows, &[TokenId(1)])
