@@ -135,7 +135,7 @@ impl Server {
 
     /// Repeats `look` until it is true; false where it stays false too long.
     pub(crate) fn becomes(&self, look: impl Fn(&Self) -> bool) -> bool {
-        (0..400).any(|_| {
+        (0..1_500).any(|_| {
             let is_so = look(self);
             if !is_so {
                 std::thread::sleep(Duration::from_millis(10));
