@@ -163,7 +163,11 @@ impl<'a> KvSlab<'a> {
     }
 
     /// Values of one tile, `(16, padded_dim)`, and their scales.
-    pub(crate) fn values_of(&self, tile: usize) -> &'a [u8] {
+    ///
+    /// # Panics
+    /// If the sequence does not have it.
+    #[must_use]
+    pub fn values_of(&self, tile: usize) -> &'a [u8] {
         self.tile(self.values, tile)
     }
 }

@@ -6,7 +6,10 @@ use std::ops::Range;
 use causeway_request::RequestId;
 
 use crate::group::Group;
-use crate::{BLOCK_POSITIONS, BlockCounts, BlockId, ChainHash, KvType, Layer, OpenBlock, Shelf};
+use crate::store::{Layer, Tiles};
+use crate::{
+    BLOCK_POSITIONS, BlockCounts, BlockId, ChainHash, KvType, LayerView, OpenBlock, Shelf,
+};
 
 /// What one layer keeps per position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +47,9 @@ pub enum CacheError {
 pub struct GroupTable {
     /// Blocks before this one were given back: no later query can read them.
     first_block: usize,
-    blocks: Vec<u32>,
+    blocks: Vec<BlockId>,
+    /// Where each block's tiles lie.
+    tiles: Vec<u32>,
 }
 
 impl GroupTable {
@@ -54,12 +59,17 @@ impl GroupTable {
         self.first_block
     }
 
-    pub(crate) fn blocks_raw(&self) -> &[u32] {
-        &self.blocks
+    pub(crate) fn tiles(&self) -> &[u32] {
+        &self.tiles
+    }
+
+    fn of(first_block: usize, blocks: Vec<BlockId>, tiles: &Tiles) -> Self {
+        let tiles = blocks.iter().map(|&block| tiles.number(block)).collect();
+        Self { first_block, blocks, tiles }
     }
 
     fn block(&self, position: usize) -> BlockId {
-        BlockId(self.blocks[position / BLOCK_POSITIONS - self.first_block])
+        self.blocks[position / BLOCK_POSITIONS - self.first_block]
     }
 }
 
@@ -75,7 +85,7 @@ struct Sequence {
 /// The KV cache of an engine.
 #[derive(Debug)]
 pub struct Cache {
-    pub(crate) layers: Vec<Layer>,
+    layers: Vec<Layer>,
     /// Group of each layer.
     group_of: Vec<usize>,
     pub(crate) groups: Vec<Group>,
@@ -92,22 +102,24 @@ impl Cache {
         let KvShape { layers, kind, positions_max, chunk_max, sequences_max } = shape;
         let mut groups: Vec<Group> = Vec::new();
         let mut group_of = Vec::new();
-        for (index, layer) in layers.iter().enumerate() {
-            let known = groups.iter().position(|g| g.window == layer.window);
+        let mut kept = Vec::new();
+        for layer in layers {
+            let is_alike = |g: &Group| g.window == layer.window && g.tiles.suit(layer);
+            let known = groups.iter().position(is_alike);
             let group = known.unwrap_or_else(|| {
                 // A sequence may hold its window, the pass in flight, the block that a sibling
                 // may begin in, and two blocks' edges.
                 let held = |window: usize| (window + chunk_max).div_ceil(BLOCK_POSITIONS) + 2;
                 let all = positions_max.div_ceil(BLOCK_POSITIONS) + sequences_max;
                 let blocks_max = layer.window.map_or(all, |w| (held(w) * sequences_max).min(all));
-                groups.push(Group::new(layer.window, blocks_max));
+                let tiles = Tiles::new(*kind, layer.head_dim);
+                groups.push(Group::new(layer.window, blocks_max, tiles));
                 groups.len() - 1
             });
-            groups[group].layers.push(index);
+            kept.push(groups[group].tiles.add(*layer));
             group_of.push(group);
         }
-        let layers = layers.iter().map(|&layer| Layer::new(*kind, layer)).collect();
-        Self { layers, group_of, groups, sequences: BTreeMap::new(), shelf: None, restored: 0 }
+        Self { layers: kept, group_of, groups, sequences: BTreeMap::new(), shelf: None, restored: 0 }
     }
 
     /// Gives `request` room for every position below `end`.
@@ -162,7 +174,9 @@ impl Cache {
             let block = self.allocate(group)?;
             let sequence = self.sequences.get_mut(&request);
             let sequence = sequence.expect("invariant: a sequence is open before it gets room");
-            sequence.tables[group].blocks.push(block.0);
+            let table = &mut sequence.tables[group];
+            table.blocks.push(block);
+            table.tiles.push(self.groups[group].tiles.number(block));
         }
         Ok(())
     }
@@ -173,14 +187,9 @@ impl Cache {
         let group = &mut self.groups[index];
         let none = CacheError::NoBlocks { blocks_max: group.blocks_max };
         let block = group.allocate().ok_or(none)?;
-        let extent = group.blocks().extent();
-        for &layer in &group.layers {
-            let layer = &mut self.layers[layer];
-            if !layer.grow(extent) {
-                let bytes = extent * layer.block_bytes();
-                group.release(block);
-                return Err(CacheError::OutOfMemory { bytes });
-            }
+        if let Err(bytes) = group.tiles.map(group.blocks_max) {
+            group.release(block);
+            return Err(CacheError::OutOfMemory { bytes });
         }
         Ok(block)
     }
@@ -197,7 +206,8 @@ impl Cache {
         for (group, table) in self.groups.iter_mut().zip(&mut sequence.tables) {
             let keep = group.first_read(next);
             let gone = keep.saturating_sub(table.first_block).min(table.blocks.len());
-            table.blocks.drain(..gone).for_each(|block| group.release(BlockId(block)));
+            table.tiles.drain(..gone);
+            table.blocks.drain(..gone).for_each(|block| group.release(block));
             table.first_block += gone;
         }
     }
@@ -207,7 +217,7 @@ impl Cache {
         let Some(Sequence { tables, .. }) = self.sequences.remove(&request) else { return };
         for (group, table) in self.groups.iter_mut().zip(tables) {
             // The last block goes first: of what is kept, the ends of chains are given up first.
-            table.blocks.into_iter().rev().for_each(|block| group.release(BlockId(block)));
+            table.blocks.into_iter().rev().for_each(|block| group.release(block));
         }
     }
 
@@ -222,7 +232,7 @@ impl Cache {
         for (group, table) in self.groups.iter_mut().zip(&sequence.tables) {
             let first = sequence.offered.max(table.first_block);
             for (index, link) in chain[..end].iter().enumerate().skip(first) {
-                group.name(BlockId(table.blocks[index - table.first_block]), *link);
+                group.name(table.blocks[index - table.first_block], *link);
             }
         }
         sequence.offered = sequence.offered.max(end);
@@ -249,7 +259,7 @@ impl Cache {
             let kept = |link| group.find(link).expect("invariant: the prefix was found");
             let blocks: Vec<BlockId> = chain[first_block..count].iter().map(kept).collect();
             blocks.iter().for_each(|&block| group.hold(block));
-            GroupTable { first_block, blocks: blocks.iter().map(|block| block.0).collect() }
+            GroupTable::of(first_block, blocks, &group.tiles)
         });
         let tables = tables.collect();
         self.sequences.insert(request, Sequence { tables, offered: count });
@@ -298,8 +308,8 @@ impl Cache {
             let first_block = first(group);
             let range = first_block - table.first_block..count - table.first_block;
             let blocks = table.blocks[range].to_vec();
-            blocks.iter().for_each(|&block| group.hold(BlockId(block)));
-            GroupTable { first_block, blocks }
+            blocks.iter().for_each(|&block| group.hold(block));
+            GroupTable::of(first_block, blocks, &group.tiles)
         });
         let tables = tables.collect();
         self.sequences.insert(target, Sequence { tables, offered: count });
@@ -352,7 +362,7 @@ impl Cache {
                 _ => blocks.push((id, row..row + 1)),
             }
         }
-        self.layers[layer].open(&blocks)
+        self.groups[group].tiles.open(&self.layers[layer], &blocks)
     }
 
     /// One layer and the blocks of one sequence in it.
@@ -360,8 +370,10 @@ impl Cache {
     /// # Panics
     /// If the sequence has no room at all.
     #[must_use]
-    pub fn view(&self, request: RequestId, layer: usize) -> (&Layer, &GroupTable) {
-        (&self.layers[layer], &self.sequences[&request].tables[self.group_of[layer]])
+    pub fn view(&self, request: RequestId, layer: usize) -> (LayerView<'_>, &GroupTable) {
+        let group = self.group_of[layer];
+        let view = LayerView { layer: self.layers[layer], tiles: &self.groups[group].tiles };
+        (view, &self.sequences[&request].tables[group])
     }
 
     /// Blocks held, by group of layers.
@@ -372,16 +384,13 @@ impl Cache {
     /// Bytes that all blocks together take once each has been in use.
     #[must_use]
     pub fn bytes_max(&self) -> usize {
-        let layers = self.layers.iter().zip(&self.group_of);
-        let bytes = |(layer, &group): (&Layer, &usize)| {
-            (2 * layer.block_bytes()).saturating_mul(self.groups[group].blocks_max)
-        };
-        layers.map(bytes).fold(0, usize::saturating_add)
+        let bytes = |group: &Group| group.tiles.block_bytes().saturating_mul(group.blocks_max);
+        self.groups.iter().map(bytes).fold(0, usize::saturating_add)
     }
 
     /// Bytes of keys and values that one position takes in layers that keep everything.
     #[must_use]
     pub fn position_bytes(&self) -> usize {
-        self.layers.iter().map(|layer| 2 * layer.block_bytes() / BLOCK_POSITIONS).sum()
+        self.groups.iter().map(|group| group.tiles.block_bytes() / BLOCK_POSITIONS).sum()
     }
 }

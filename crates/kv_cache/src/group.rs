@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::store::Tiles;
 use crate::{BLOCK_POSITIONS, BlockId, Blocks, ChainHash};
 
 /// One pool of blocks, and the index of those whose contents have a name.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) window: Option<usize>,
-    pub(crate) layers: Vec<usize>,
+    pub(crate) tiles: Tiles,
     pub(crate) blocks_max: usize,
     blocks: Blocks,
     named: BTreeMap<ChainHash, BlockId>,
@@ -21,10 +22,10 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn new(window: Option<usize>, blocks_max: usize) -> Self {
+    pub(crate) fn new(window: Option<usize>, blocks_max: usize, tiles: Tiles) -> Self {
         Self {
             window,
-            layers: Vec::new(),
+            tiles,
             blocks_max,
             blocks: Blocks::new(blocks_max),
             named: BTreeMap::new(),

@@ -16,7 +16,7 @@ pub use cache::{Cache, CacheError, GroupTable, KvShape, LayerShape};
 pub use causeway_kernels::KvType;
 pub use prefix::ChainHash;
 pub use prefix_shelf::Shelf;
-pub use store::{Layer, OpenBlock};
+pub use store::{LayerView, OpenBlock};
 
 /// Positions in one block.
 pub const BLOCK_POSITIONS: usize = causeway_kernels::TILE;

@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 
 use crate::group::Group;
-use crate::{BLOCK_POSITIONS, BlockId, Cache, ChainHash, Layer};
+use crate::{BLOCK_POSITIONS, BlockId, Cache, ChainHash};
 
 /// Bytes of the hash that follows a block's own.
 const SEAL_BYTES: usize = 32;
@@ -40,11 +40,9 @@ pub trait Shelf: std::fmt::Debug + Send + Sync {
 
 /// A block of one group of layers as bytes: layer by layer and head by head its keys and its
 /// values, then the SHA-256 over its name and all of them.
-fn to_bytes(layers: &[Layer], group: &Group, block: BlockId, name: &ChainHash) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(block_bytes(layers, group) + SEAL_BYTES);
-    for &layer in &group.layers {
-        layers[layer].block(block).for_each(|part| bytes.extend_from_slice(part));
-    }
+fn to_bytes(group: &Group, block: BlockId, name: &ChainHash) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(group.tiles.block_bytes() + SEAL_BYTES);
+    group.tiles.block(block).for_each(|tile| bytes.extend_from_slice(tile));
     bytes.extend_from_slice(&seal(name, &bytes));
     bytes
 }
@@ -79,14 +77,14 @@ impl Cache {
         let mut room = shelf.bytes_max();
         for (index, block) in ages.flat_map(of_age) {
             let (Some(&block), group) = (block, &self.groups[index]) else { continue };
-            let bytes = (block_bytes(&self.layers, group) + SEAL_BYTES) as u64;
+            let bytes = (group.tiles.block_bytes() + SEAL_BYTES) as u64;
             let Some(rest) = room.checked_sub(bytes) else { break };
             room = rest;
             leaving.push((index, block));
         }
         for (index, block) in leaving.into_iter().rev() {
             shelf.wait_for_room();
-            put(&mut **shelf, &self.layers, (index, &self.groups[index]), block);
+            put(&mut **shelf, (index, &self.groups[index]), block);
         }
     }
 
@@ -95,7 +93,7 @@ impl Cache {
         let Some(shelf) = &mut self.shelf else { return };
         let group = &self.groups[index];
         if let Some(leaving) = group.next_to_leave() {
-            put(&mut **shelf, &self.layers, (index, group), leaving);
+            put(&mut **shelf, (index, group), leaving);
         }
     }
 
@@ -142,43 +140,32 @@ impl Cache {
 
     /// Reads one block from the shelf into a block that is then held once, and named.
     fn bring_back(&mut self, index: usize, name: &ChainHash) -> Option<BlockId> {
-        let wanted = block_bytes(&self.layers, &self.groups[index]);
+        let wanted = self.groups[index].tiles.block_bytes();
         let (shelf, shelved) = (self.shelf.as_mut()?, name.in_group(index));
         // A request that waits for room asks again and again.
         if self.groups[index].available() == 0 || !shelf.holds(&shelved) {
             return None;
         }
         let bytes = shelf.get(&shelved)?;
-        let Some(mut rest) = unsealed(&shelved, &bytes, wanted) else {
+        let Some(numbers) = unsealed(&shelved, &bytes, wanted) else {
             shelf.discard(&shelved);
             return None;
         };
         let block = self.allocate(index).ok()?;
-        for &layer in &self.groups[index].layers {
-            let layer = &mut self.layers[layer];
-            let (bytes, others) = rest.split_at(2 * layer.block_bytes());
-            layer.set_block(block, bytes);
-            rest = others;
-        }
+        self.groups[index].tiles.set_block(block, numbers);
         self.groups[index].name(block, *name);
         self.restored += 1;
         Some(block)
     }
 }
 
-/// Bytes of the keys and values of one block of a group.
-fn block_bytes(layers: &[Layer], group: &Group) -> usize {
-    group.layers.iter().map(|&layer| 2 * layers[layer].block_bytes()).sum()
-}
-
 fn put(
     shelf: &mut dyn Shelf,
-    layers: &[Layer],
     (index, group): (usize, &Group),
     (block, name): (BlockId, ChainHash),
 ) {
     let shelved = name.in_group(index);
-    if shelf.wants(&shelved, block_bytes(layers, group) + SEAL_BYTES) {
-        shelf.put(&shelved, to_bytes(layers, group, block, &shelved));
+    if shelf.wants(&shelved, group.tiles.block_bytes() + SEAL_BYTES) {
+        shelf.put(&shelved, to_bytes(group, block, &shelved));
     }
 }

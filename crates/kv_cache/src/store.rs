@@ -1,122 +1,182 @@
-//! Holds the numbers: per layer and KV head one slab of keys and one of values.
+//! Holds the numbers: tiles of keys and of values, one mapping for a group of layers.
 
 use std::ops::Range;
 
 use causeway_kernels::{KV_BLOCK, KvSlab, KvType, TILE, quantise_kv};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
+use memmap2::{MmapMut, MmapOptions};
 
 use crate::{BlockId, GroupTable, LayerShape};
 
 /// Numbers that are rounded to the KV type at once: a call for each lane would cost more.
 const AT_ONCE: usize = 128;
+/// Blocks whose tiles of one head lie side by side: enough for the processor to see them coming,
+/// few enough that a short answer touches little memory.
+const RUN: usize = 16;
 
-/// One KV head's tiles of keys, `(padded_dim, 16)`, and of values, `(16, padded_dim)`, by the
-/// number of their block.
-#[derive(Debug, Clone, Default)]
-struct Head {
-    keys: Vec<u8>,
-    values: Vec<u8>,
-}
-
-/// One layer's keys and values.
+/// The tiles of all blocks of a group of layers.
 ///
-/// Each head lies by itself: its queries then read one run of memory, which the processor sees
-/// coming, where heads side by side in a block would have it jump from tile to tile. A tile is
-/// as long as `KvType::tile_bytes` says; padding is zeros.
+/// Sixteen blocks are a stretch: layer by layer and head by head a run of sixteen tiles of keys,
+/// `(padded_dim, 16)` each, and one of values, `(16, padded_dim)`; padding is zeros.
+/// A head's queries then read runs of memory, and all stretches together are dense enough to lie
+/// in huge pages. The mapping is as long as all blocks, but only what was written takes memory.
 #[derive(Debug)]
-pub struct Layer {
+pub(crate) struct Tiles {
     kind: KvType,
-    shape: LayerShape,
-    heads: Vec<Head>,
+    padded_dim: usize,
+    /// Of one stretch: two for every KV head of every layer.
+    runs: usize,
+    map: Option<MmapMut>,
 }
 
-impl Layer {
-    pub(crate) fn new(kind: KvType, shape: LayerShape) -> Self {
-        Self { kind, shape, heads: vec![Head::default(); shape.n_kv_heads] }
+impl Tiles {
+    /// Tiles for layers of this kind and head dimension, without any layer yet.
+    pub(crate) fn new(kind: KvType, head_dim: usize) -> Self {
+        Self { kind, padded_dim: head_dim.next_multiple_of(TILE), runs: 0, map: None }
     }
 
-    fn padded_dim(&self) -> usize {
-        self.shape.head_dim.next_multiple_of(TILE)
+    /// Whether a layer's tiles are as long as these.
+    pub(crate) fn suit(&self, shape: &LayerShape) -> bool {
+        self.padded_dim == shape.head_dim.next_multiple_of(TILE)
     }
 
-    /// Bytes of one KV head in one block of keys (or of values).
-    fn head_bytes(&self) -> usize {
-        self.kind.tile_bytes(self.padded_dim())
+    /// Takes a layer in; before any memory is taken.
+    pub(crate) fn add(&mut self, shape: LayerShape) -> Layer {
+        let first_run = self.runs;
+        self.runs += 2 * shape.n_kv_heads;
+        Layer { kind: self.kind, shape, first_run }
     }
 
-    /// Bytes of one block of keys (or of values).
+    fn tile_bytes(&self) -> usize {
+        self.kind.tile_bytes(self.padded_dim)
+    }
+
+    /// Bytes of the keys and values of one block in all layers.
     pub(crate) fn block_bytes(&self) -> usize {
-        self.head_bytes() * self.shape.n_kv_heads
+        self.runs * self.tile_bytes()
     }
 
-    /// Keys, then values, of one block, head by head.
+    /// The number of a block's tile, counted from the first tile of any run of the first stretch.
+    pub(crate) fn number(&self, block: BlockId) -> u32 {
+        let (stretch, within) = (block.0 as usize / RUN, block.0 as usize % RUN);
+        let number = stretch * self.runs * RUN + within;
+        u32::try_from(number).expect("invariant: the mapping was refused if it has too many tiles")
+    }
+
+    /// Reserves addresses for `blocks_max` blocks, once.
+    ///
+    /// # Errors
+    /// The bytes that the system or the numbers of tiles have no room for.
+    pub(crate) fn map(&mut self, blocks_max: usize) -> Result<(), usize> {
+        if self.map.is_some() {
+            return Ok(());
+        }
+        let tiles = blocks_max.div_ceil(RUN).saturating_mul(RUN).saturating_mul(self.runs);
+        let bytes = tiles.saturating_mul(self.tile_bytes());
+        if u32::try_from(tiles).is_err() {
+            return Err(bytes);
+        }
+        let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon().map_err(|_| bytes)?;
+        // Where the system has no huge pages, the small ones do.
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::HugePage);
+        self.map = Some(map);
+        Ok(())
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
+    }
+
+    /// Where the tile of `block` lies in `run`.
+    fn place(&self, run: usize, block: BlockId) -> Range<usize> {
+        let at = (run * RUN + self.number(block) as usize) * self.tile_bytes();
+        at..at + self.tile_bytes()
+    }
+
+    /// The tiles of one block, run by run: of each layer and head keys, then values.
     pub(crate) fn block(&self, block: BlockId) -> impl Iterator<Item = &[u8]> {
-        let len = self.head_bytes();
-        let at = block.0 as usize * len;
-        self.heads.iter().flat_map(|head| [&head.keys, &head.values]).map(move |s| &s[at..at + len])
+        (0..self.runs).map(move |run| &self.bytes()[self.place(run, block)])
     }
 
     /// Puts back what `block` gave, one after the other.
     pub(crate) fn set_block(&mut self, block: BlockId, bytes: &[u8]) {
-        let len = self.head_bytes();
-        let at = block.0 as usize * len;
-        let slabs = self.heads.iter_mut().flat_map(|head| [&mut head.keys, &mut head.values]);
-        for (slab, bytes) in slabs.zip(bytes.chunks_exact(len)) {
-            slab[at..at + len].copy_from_slice(bytes);
+        for (run, bytes) in bytes.chunks_exact(self.tile_bytes()).enumerate().take(self.runs) {
+            let place = self.place(run, block);
+            self.map.as_deref_mut().unwrap_or_default()[place].copy_from_slice(bytes);
         }
     }
 
-    /// Makes room for `blocks` blocks; false where memory does not suffice.
-    pub(crate) fn grow(&mut self, blocks: usize) -> bool {
-        let bytes = blocks * self.head_bytes();
-        for slab in self.heads.iter_mut().flat_map(|head| [&mut head.keys, &mut head.values]) {
-            if slab.len() >= bytes {
-                continue;
-            }
-            if slab.try_reserve(bytes - slab.len()).is_err() {
-                return false;
-            }
-            slab.resize(bytes, 0);
-        }
-        true
-    }
-
-    /// The bytes of some blocks, in the order of their numbers, to be written at the same time.
+    /// The tiles of some blocks in one layer, in the order of their numbers, to be written at the
+    /// same time.
     ///
     /// # Panics
     /// If a block is named twice.
-    pub(crate) fn open(&mut self, blocks: &[(BlockId, Range<usize>)]) -> Vec<OpenBlock<'_>> {
-        let (kind, shape, len) = (self.kind, self.shape, self.head_bytes());
+    pub(crate) fn open(
+        &mut self,
+        layer: &Layer,
+        blocks: &[(BlockId, Range<usize>)],
+    ) -> Vec<OpenBlock<'_>> {
+        let Layer { kind, shape, first_run } = *layer;
         let mut blocks = blocks.to_vec();
         blocks.sort_unstable_by_key(|(block, _)| block.0);
         let mut open: Vec<OpenBlock<'_>> = Vec::with_capacity(blocks.len());
         open.extend(blocks.iter().map(|(_, rows)| {
-            let heads = Vec::with_capacity(shape.n_kv_heads);
+            let heads = (0..shape.n_kv_heads).map(|_| <[&mut [u8]; 2]>::default()).collect();
             OpenBlock { kind, shape, rows: rows.clone(), heads }
         }));
-        for head in &mut self.heads {
-            let (mut keys, mut values) = (head.keys.as_mut_slice(), head.values.as_mut_slice());
-            let mut skipped = 0;
-            for (open, (block, _)) in open.iter_mut().zip(&blocks) {
-                let at = (block.0 as usize - skipped) * len;
-                skipped = block.0 as usize + 1;
-                open.heads.push((cut_out(&mut keys, at, len), cut_out(&mut values, at, len)));
+        let (len, runs) = (self.tile_bytes(), self.runs);
+        let mut rest = self.map.as_deref_mut().unwrap_or_default();
+        // Tiles that were cut off the front of `rest`.
+        let mut gone = 0;
+        let in_stretches = blocks.chunk_by(|(a, _), (b, _)| a.0 as usize / RUN == b.0 as usize / RUN);
+        let mut open_blocks = open.as_mut_slice();
+        for blocks in in_stretches {
+            let (these, others) = open_blocks.split_at_mut(blocks.len());
+            open_blocks = others;
+            let first = (blocks[0].0.0 as usize / RUN * runs + first_run) * RUN;
+            for run in 0..2 * shape.n_kv_heads {
+                for (open, (block, _)) in these.iter_mut().zip(blocks) {
+                    let tile = first + run * RUN + block.0 as usize % RUN;
+                    open.heads[run / 2][run % 2] = cut_out(&mut rest, (tile - gone) * len, len);
+                    gone = tile + 1;
+                }
             }
         }
         open
     }
+}
 
+/// One layer's part of the tiles of its group.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layer {
+    kind: KvType,
+    shape: LayerShape,
+    first_run: usize,
+}
+
+/// One layer's keys and values.
+#[derive(Debug, Clone, Copy)]
+pub struct LayerView<'a> {
+    pub(crate) layer: Layer,
+    pub(crate) tiles: &'a Tiles,
+}
+
+impl<'a> LayerView<'a> {
     /// What one KV head's queries read.
     #[must_use]
-    pub fn slab<'a>(&'a self, table: &'a GroupTable, head: usize) -> KvSlab<'a> {
+    pub fn slab(&self, table: &'a GroupTable, head: usize) -> KvSlab<'a> {
+        let run_bytes = RUN * self.tiles.tile_bytes();
+        let at = (self.layer.first_run + 2 * head) * run_bytes;
+        let keys = self.tiles.bytes().get(at..).unwrap_or_default();
         KvSlab {
-            kind: self.kind,
-            keys: &self.heads[head].keys,
-            values: &self.heads[head].values,
-            table: table.blocks_raw(),
+            kind: self.layer.kind,
+            keys,
+            values: keys.get(run_bytes..).unwrap_or_default(),
+            table: table.tiles(),
             first_tile: table.first_block(),
-            padded_dim: self.padded_dim(),
+            padded_dim: self.tiles.padded_dim,
         }
     }
 }
@@ -127,8 +187,8 @@ pub struct OpenBlock<'a> {
     kind: KvType,
     shape: LayerShape,
     rows: Range<usize>,
-    /// Keys and values of each KV head.
-    heads: Vec<(&'a mut [u8], &'a mut [u8])>,
+    /// Of each KV head the keys and the values.
+    heads: Vec<[&'a mut [u8]; 2]>,
 }
 
 impl OpenBlock<'_> {
@@ -147,7 +207,7 @@ impl OpenBlock<'_> {
         let (padded, lane) = (head_dim.next_multiple_of(TILE), position % TILE);
         assert_eq!((k.len(), v.len()), (n_kv_heads * head_dim, n_kv_heads * head_dim), "a row");
         let heads = k.chunks_exact(head_dim).zip(v.chunks_exact(head_dim));
-        for ((k, v), (keys, values)) in heads.zip(&mut self.heads) {
+        for ((k, v), [keys, values]) in heads.zip(&mut self.heads) {
             let row = lane * padded * self.kind.bytes();
             match self.kind {
                 KvType::F32 => write_head(keys, &mut values[row..], lane, (k, v), |part, to| {

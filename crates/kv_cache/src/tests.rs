@@ -137,10 +137,55 @@ fn numbers_that_every_type_holds_are_read_alike_from_each() {
         moved.reserve(RequestId(9), 1).unwrap();
         moved.reserve(request, 50).unwrap();
         for block in 0..4 {
-            let bytes: Vec<u8> =
-                filled.layers[0].block(crate::BlockId(block)).flatten().copied().collect();
-            moved.layers[0].set_block(crate::BlockId(block + 1), &bytes);
+            let tiles = filled.groups[0].tiles.block(crate::BlockId(block));
+            let bytes: Vec<u8> = tiles.flatten().copied().collect();
+            moved.groups[0].tiles.set_block(crate::BlockId(block + 1), &bytes);
         }
         assert_eq!(attended(&moved, request), want, "{kind:?} moved");
     }
+}
+
+#[test]
+fn every_head_of_every_layer_reads_its_own_numbers_however_far_it_goes() {
+    let mut cache = cache(&[None, None], KvType::F32, 1_000);
+    let request = RequestId(3);
+    // Every other block belongs to somebody else, and one pass writes to all of its own.
+    for block in 1..=40 {
+        cache.reserve(request, block * 16).unwrap();
+        cache.reserve(RequestId(4), block * 8).unwrap();
+    }
+    let places: Vec<(RequestId, usize)> = (0..640).map(|position| (request, position)).collect();
+    let number = |layer: usize, position: usize, at: usize| {
+        f32::from(u16::try_from(layer * 30_000 + position * 40 + at).unwrap())
+    };
+    for layer in 0..2 {
+        for block in &mut cache.open_blocks(layer, &places) {
+            for position in block.rows() {
+                let row: Vec<f32> = (0..40).map(|at| number(layer, position, at)).collect();
+                let negated: Vec<f32> = row.iter().map(|x| -x).collect();
+                block.write(position, &row, &negated);
+            }
+        }
+    }
+    let read = |bytes: &[u8], at: usize| {
+        f32::from_le_bytes(bytes[4 * at..4 * at + 4].try_into().expect("four bytes"))
+    };
+    for (layer, head, position) in (0..2 * 2 * 640).map(|i| (i % 2, i / 2 % 2, i / 4)) {
+        let (view, table) = cache.view(request, layer);
+        let slab = view.slab(table, head);
+        let (keys, values) = (slab.keys_of(position / 16), slab.values_of(position / 16));
+        for d in 0..20 {
+            let want = number(layer, position, head * 20 + d);
+            assert_eq!(read(keys, d * 16 + position % 16).to_bits(), want.to_bits());
+            assert_eq!(read(values, position % 16 * 32 + d).to_bits(), (-want).to_bits());
+        }
+    }
+}
+
+#[test]
+fn a_cache_beyond_all_addresses_is_refused_with_its_size() {
+    let mut cache = cache(&[None], KvType::F16, usize::MAX / 2);
+    let refused = cache.reserve(RequestId(0), 1);
+    assert!(matches!(refused, Err(CacheError::OutOfMemory { bytes }) if bytes > 1 << 40));
+    assert_eq!(cache.held_counts().sum::<usize>(), 0);
 }
