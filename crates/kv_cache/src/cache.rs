@@ -119,7 +119,14 @@ impl Cache {
             kept.push(groups[group].tiles.add(*layer));
             group_of.push(group);
         }
-        Self { layers: kept, group_of, groups, sequences: BTreeMap::new(), shelf: None, restored: 0 }
+        Self {
+            layers: kept,
+            group_of,
+            groups,
+            sequences: BTreeMap::new(),
+            shelf: None,
+            restored: 0,
+        }
     }
 
     /// Gives `request` room for every position below `end`.

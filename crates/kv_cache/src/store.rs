@@ -130,7 +130,8 @@ impl Tiles {
         let mut rest = self.map.as_deref_mut().unwrap_or_default();
         // Tiles that were cut off the front of `rest`.
         let mut gone = 0;
-        let in_stretches = blocks.chunk_by(|(a, _), (b, _)| a.0 as usize / RUN == b.0 as usize / RUN);
+        let in_stretches =
+            blocks.chunk_by(|(a, _), (b, _)| a.0 as usize / RUN == b.0 as usize / RUN);
         let mut open_blocks = open.as_mut_slice();
         for blocks in in_stretches {
             let (these, others) = open_blocks.split_at_mut(blocks.len());
