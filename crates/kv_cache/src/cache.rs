@@ -7,6 +7,7 @@ use causeway_request::RequestId;
 
 use crate::group::Group;
 use crate::store::{Layer, Tiles};
+use crate::table::GroupTable;
 use crate::{
     BLOCK_POSITIONS, BlockCounts, BlockId, ChainHash, KvType, LayerView, OpenBlock, Shelf,
 };
@@ -40,37 +41,6 @@ pub enum CacheError {
     NoBlocks { blocks_max: usize },
     #[error("the KV cache cannot grow by {bytes} bytes: out of memory")]
     OutOfMemory { bytes: usize },
-}
-
-/// The blocks of one sequence in the layers of one window.
-#[derive(Debug, Clone, Default)]
-pub struct GroupTable {
-    /// Blocks before this one were given back: no later query can read them.
-    first_block: usize,
-    blocks: Vec<BlockId>,
-    /// Where each block's tiles lie.
-    tiles: Vec<u32>,
-}
-
-impl GroupTable {
-    /// Index of the first block still held, in blocks from position 0.
-    #[must_use]
-    pub fn first_block(&self) -> usize {
-        self.first_block
-    }
-
-    pub(crate) fn tiles(&self) -> &[u32] {
-        &self.tiles
-    }
-
-    fn of(first_block: usize, blocks: Vec<BlockId>, tiles: &Tiles) -> Self {
-        let tiles = blocks.iter().map(|&block| tiles.number(block)).collect();
-        Self { first_block, blocks, tiles }
-    }
-
-    fn block(&self, position: usize) -> BlockId {
-        self.blocks[position / BLOCK_POSITIONS - self.first_block]
-    }
 }
 
 /// What one sequence holds.
@@ -157,9 +127,10 @@ impl Cache {
                 return Err(CacheError::NoBlocks { blocks_max: group.blocks_max });
             }
         }
-        let everything = |&group: &usize| self.groups[group].window.is_none();
-        let groups: Vec<usize> = (0..self.groups.len()).filter(everything).collect();
-        groups.into_iter().try_for_each(|group| self.reserve_in(group, request, tokens))
+        (0..self.groups.len()).try_for_each(|group| match self.groups[group].window {
+            Some(_) => Ok(()),
+            None => self.reserve_in(group, request, tokens),
+        })
     }
 
     fn open(&mut self, request: RequestId) {
@@ -179,11 +150,10 @@ impl Cache {
         let wanted = end.div_ceil(BLOCK_POSITIONS).saturating_sub(table.first_block);
         for _ in table.blocks.len()..wanted {
             let block = self.allocate(group)?;
+            let tile = self.groups[group].tiles.number(block);
             let sequence = self.sequences.get_mut(&request);
             let sequence = sequence.expect("invariant: a sequence is open before it gets room");
-            let table = &mut sequence.tables[group];
-            table.blocks.push(block);
-            table.tiles.push(self.groups[group].tiles.number(block));
+            sequence.tables[group].push(block, tile);
         }
         Ok(())
     }
@@ -268,8 +238,8 @@ impl Cache {
             blocks.iter().for_each(|&block| group.hold(block));
             GroupTable::of(first_block, blocks, &group.tiles)
         });
-        let tables = tables.collect();
-        self.sequences.insert(request, Sequence { tables, offered: count });
+        let sequence = Sequence { tables: tables.collect(), offered: count };
+        self.sequences.insert(request, sequence);
         count * BLOCK_POSITIONS
     }
 

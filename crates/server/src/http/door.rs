@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State as Shared};
-use axum::http::{HeaderName, HeaderValue, Method};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
+use super::listen::HEADER_BYTES_MAX;
 use crate::auth::Role;
 use crate::error::ApiError;
 use crate::observe::Exchange;
@@ -24,7 +25,8 @@ pub(crate) async fn name(
     let method = known(request.method());
     let path: String = request.uri().path().chars().take(128).collect();
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let (origin, mut response) = match Origin::read(request.headers()) {
+    let read = check_header(&request).and_then(|()| Origin::read(request.headers()));
+    let (origin, mut response) = match read {
         Ok(origin) => {
             request.extensions_mut().insert(origin.clone());
             (origin, next.run(request).await)
@@ -46,6 +48,21 @@ pub(crate) async fn name(
         took: Duration::from_nanos(state.clock.now_ns().saturating_sub(began_ns)),
     });
     response
+}
+
+/// Refuses a header above the limit that came all at once: the reader of HTTP looks at its buffer
+/// only where the header is not whole yet.
+fn check_header(request: &Request) -> Result<(), ApiError> {
+    let uri = request.uri().path_and_query().map_or(0, |uri| uri.as_str().len());
+    // A colon, a space and the end of the line are beside each.
+    let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let bytes = uri + lines.sum::<usize>();
+    if bytes <= HEADER_BYTES_MAX {
+        return Ok(());
+    }
+    let text = format!("the header has {bytes} bytes, the limit is {HEADER_BYTES_MAX}");
+    let error = ApiError::bad_request(text);
+    Err(error.with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE))
 }
 
 /// The method, where HTTP has it: a client may make up any number of others.

@@ -13,7 +13,7 @@ use super::late_end::LateEnd;
 use crate::options::WireLimits;
 
 /// Most bytes of a request's header.
-const HEADER_BYTES_MAX: usize = 64 << 10;
+pub(super) const HEADER_BYTES_MAX: usize = 64 << 10;
 /// Pause after a socket could not be accepted, most often since there are too many.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 

@@ -267,3 +267,23 @@ fn bad_requests_change_nothing_for_their_neighbours() {
     let beside = Reply::parse(&bytes).json();
     assert_eq!(beside["choices"][0]["text"], "z".repeat(120));
 }
+
+#[test]
+fn a_header_above_the_limit_is_refused_however_it_comes() {
+    let server = Server::saying(json!({ "text": "ok" }));
+    for bytes in [66_000, 100_000] {
+        let request =
+            format!("GET /health HTTP/1.1\r\nHost: t\r\nX-Large: {}\r\n\r\n", "a".repeat(bytes));
+        for _ in 0..10 {
+            let mut socket = server.connect();
+            // The server may answer and close before it has read all.
+            let _ = socket.write_all(request.as_bytes());
+            let _ = socket.shutdown(std::net::Shutdown::Write);
+            let mut answer = Vec::new();
+            let _ = socket.read_to_end(&mut answer);
+            let answer = String::from_utf8_lossy(&answer);
+            assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{bytes} {answer}");
+        }
+    }
+    assert!(server.is_alive());
+}
