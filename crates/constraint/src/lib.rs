@@ -1,7 +1,8 @@
 //! Schemas and grammars to masks, forced tokens and field paths.
 //!
 //! It may not know a model, sockets or a clock: it sees tokens and says which may come next.
-//! `Constraint → compile → Plan → Matcher → mask, forced tokens`; a schema is checked and lowered
+//! `Constraint → compile → Plan → Matcher → mask, forced tokens`, and `Held` is that as the guide of
+//! a run; a schema is checked and lowered
 //! before it is compiled, so that nothing in it is ignored in silence.
 
 mod accept;
@@ -9,6 +10,7 @@ mod compile;
 mod environment;
 mod error;
 mod fields;
+mod held;
 mod kind;
 mod matcher;
 mod order;
@@ -21,6 +23,7 @@ pub use compile::{Plan, compile};
 pub use environment::Environment;
 pub use error::{ConstraintError, EnvironmentError, MatchError};
 pub use fields::{FieldId, FieldWalker, Part, Written};
+pub use held::Held;
 pub use kind::{CHOICES_MAX, Constraint, GRAMMAR_BYTES_MAX, Limits, Whitespace};
 pub use matcher::Matcher;
 pub use order::{Field, Order, OrderWarning, Role, order};

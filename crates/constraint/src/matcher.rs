@@ -129,6 +129,12 @@ impl Matcher {
     }
 }
 
+impl Clone for Matcher {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.deep_clone(), mask: self.mask.clone(), is_fresh: self.is_fresh }
+    }
+}
+
 impl fmt::Debug for Matcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Matcher").field("stop_reason", &self.inner.stop_reason()).finish()

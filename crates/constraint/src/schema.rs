@@ -16,6 +16,8 @@ mod prove;
 mod references;
 mod values;
 
+use std::fmt;
+
 pub(crate) use lower::{Lowered, lower};
 pub(crate) use path::{Path, pointer_token};
 pub(crate) use references::References;
@@ -74,6 +76,12 @@ pub struct SchemaWarning {
     pub path: String,
     /// The keyword that the draft does not know.
     pub keyword: String,
+}
+
+impl fmt::Display for SchemaWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` at {} has no effect", self.keyword, self.path)
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use causeway_constraint::{Constraint, Environment, Limits, Plan, Whitespace, accepts, compile};
 use causeway_text::Text;
@@ -221,7 +220,7 @@ fn smollm2() -> Environment {
         .unwrap_or_else(|error| panic!("{error}: run `causeway pull smollm2:135m`"));
     let tokenizer = Text::open(&model).unwrap().tokenizer;
     let (rows, ends) = (tokenizer.vocab_size(), tokenizer.end_tokens().to_vec());
-    Environment::new(Arc::new(tokenizer), rows, &ends).unwrap()
+    Environment::new(tokenizer, rows, &ends).unwrap()
 }
 
 /// Tokens of many bytes decide as single bytes do; documents that those reject are not asked again.

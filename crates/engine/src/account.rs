@@ -5,7 +5,7 @@ use causeway_request::{RequestId, StepOutput, StopReason};
 /// What one step says of one request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Output {
-    /// A token was chosen and appended. Where its `stop` is set, the end follows.
+    /// A token was chosen or laid, and appended. Where its `stop` is set, the end follows.
     Step(StepOutput),
     /// The run is over; said exactly once of each that was taken, by `step`, `cancel` or `end`.
     Ended(Ended),
@@ -29,13 +29,13 @@ pub struct PassAccount {
     pub cached_tokens: usize,
     /// Of these, tokens that a parallel choice of the same prompt had computed.
     pub shared_tokens: usize,
-    /// Tokens chosen, one a step.
+    /// Tokens chosen or laid, one a step.
     pub steps: u32,
     /// Steps that the budget and the context left room for, and that were never scheduled.
     pub unscheduled_steps: usize,
     /// Passes over positions whose tokens were known, computed again or for the first time.
     pub prefill_passes: u64,
-    /// Passes over the newest position alone.
+    /// Passes over the newest position alone, or with those that are laid behind it.
     pub decode_passes: u64,
     /// Times that the run lost its blocks and had to wait again.
     pub preemptions: u32,

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
+use causeway_policy::ChooseError;
 use causeway_request::{Choice, Digest, RequestId, TokenId};
 
 use crate::run::Run;
@@ -20,16 +21,31 @@ pub(crate) struct Picked {
 }
 
 /// What was chosen, or why nothing could be.
-pub(crate) type Chosen = Result<Picked, String>;
+pub(crate) type Chosen = Result<Picked, Fault>;
+
+/// Why a run cannot go on.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Fault {
+    pub(crate) message: String,
+    /// Whether the request asked for something impossible.
+    pub(crate) is_callers_mistake: bool,
+}
+
+impl From<ChooseError> for Fault {
+    fn from(error: ChooseError) -> Self {
+        Self { message: sentence(&error), is_callers_mistake: error.is_callers_mistake() }
+    }
+}
 
 /// One run's part in the pass, for whichever thread takes it.
 struct Job<'a> {
     run: &'a mut Run,
-    row: &'a [f32],
-    chosen: Option<Chosen>,
+    rows: &'a [&'a [f32]],
+    chosen: Vec<Chosen>,
 }
 
-/// Chooses one token for each of `ids` from its row, rows shared out over the model's threads.
+/// Chooses for each run of `due` as many tokens as it has rows, runs shared out over the model's
+/// threads; where a run cannot go on, its fault is the last of them.
 ///
 /// A panic stays inside its job: a fault that one request's policy or tokens set off must not
 /// take the requests beside it along, and nothing but the run's own buffers, which go with the
@@ -37,45 +53,50 @@ struct Job<'a> {
 pub(crate) fn choose<F: Forward>(
     model: &F,
     runs: &mut BTreeMap<RequestId, Run>,
-    ids: &[RequestId],
-    rows: &[&[f32]],
-) -> Vec<Chosen> {
-    assert_eq!(ids.len(), rows.len(), "the model gives a row for each run that is due a token");
-    let mut due: BTreeMap<RequestId, &mut Run> =
-        runs.iter_mut().filter(|(id, _)| ids.contains(id)).map(|(id, run)| (*id, run)).collect();
-    let mut jobs = Vec::with_capacity(ids.len());
-    for (id, &row) in ids.iter().zip(rows) {
-        let run = due.remove(id).expect("invariant: a plan names each run once");
-        jobs.push(Mutex::new(Job { run, row, chosen: None }));
+    due: &[(RequestId, usize)],
+    mut rows: &[&[f32]],
+) -> Vec<Vec<Chosen>> {
+    let wanted: usize = due.iter().map(|(_, count)| count).sum();
+    assert_eq!(wanted, rows.len(), "the model gives the rows that the spans want");
+    let is_due = |id: &RequestId| due.iter().any(|(other, _)| other == id);
+    let mut here: BTreeMap<RequestId, &mut Run> =
+        runs.iter_mut().filter(|(id, _)| is_due(id)).map(|(id, run)| (*id, run)).collect();
+    let mut jobs = Vec::with_capacity(due.len());
+    for (id, count) in due {
+        let run = here.remove(id).expect("invariant: a plan names each run once");
+        let (mine, others) = rows.split_at(*count);
+        rows = others;
+        jobs.push(Mutex::new(Job { run, rows: mine, chosen: Vec::with_capacity(*count) }));
     }
     model.share_out(jobs.len(), &|index| {
         let mut job = jobs[index].lock().unwrap_or_else(PoisonError::into_inner);
-        let Job { run, row, chosen } = &mut *job;
-        *chosen = Some(choose_one(run, row));
+        let Job { run, rows, chosen } = &mut *job;
+        for (ahead, row) in rows.iter().enumerate() {
+            chosen.push(choose_one(run, row, ahead));
+            if chosen.last().is_some_and(Result::is_err) {
+                break;
+            }
+        }
     });
-    let chosen = |job: Mutex<Job<'_>>| {
-        let job = job.into_inner().unwrap_or_else(PoisonError::into_inner);
-        job.chosen.expect("invariant: every item is computed")
-    };
+    let chosen =
+        |job: Mutex<Job<'_>>| job.into_inner().unwrap_or_else(PoisonError::into_inner).chosen;
     jobs.into_iter().map(chosen).collect()
 }
 
-fn choose_one(run: &mut Run, row: &[f32]) -> Chosen {
-    let step = run.step();
-    guarded(step, || {
-        let choice = run.choose(row).map_err(|error| sentence(&error))?;
-        let top = run.top(row).map_err(|error| sentence(&error))?;
+fn choose_one(run: &mut Run, row: &[f32], ahead: usize) -> Chosen {
+    guarded(run.step(), || {
+        let choice = run.choose(row, ahead)?;
+        let top = run.top(row, ahead)?;
         Ok(Picked { choice, digest: digest(row), top })
     })
 }
 
-/// What `choose` gives, or a sentence where it panics.
-pub(crate) fn guarded<T>(
-    step: u32,
-    choose: impl FnOnce() -> Result<T, String>,
-) -> Result<T, String> {
-    let panicked =
-        |panic: Box<dyn Any + Send>| format!("choosing step {step} panicked: {}", text(&*panic));
+/// What `choose` gives, or a fault where it panics.
+pub(crate) fn guarded<T>(step: u32, choose: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    let panicked = |panic: Box<dyn Any + Send>| Fault {
+        message: format!("choosing step {step} panicked: {}", text(&*panic)),
+        is_callers_mistake: false,
+    };
     catch_unwind(AssertUnwindSafe(choose)).map_err(panicked)?
 }
 

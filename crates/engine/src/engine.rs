@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use causeway_kv_cache::{Cache, ChainHash, Shelf};
 use causeway_model::{Model, Workspace};
-use causeway_request::{Canceller, Priority, RequestId, StopReason};
+use causeway_request::{Canceller, Priority, Request, RequestId, StopReason};
 use causeway_scheduler::{Arrival, Scheduler, Sizes};
 
 use crate::room::Holds;
@@ -176,16 +176,13 @@ impl<F: Forward> Engine<F> {
             admission::check(submission, self.model.vocab_size(), self.context_len)?;
         }
         for submission in submissions {
-            self.scheduler.add(Arrival {
-                id: submission.request.id,
-                tokens: submission.request.tokens.len(),
-                priority: submission.priority,
-                follows: submission.shares_with,
-            });
             let salt = submission.cache_salt.as_deref();
             let root = ChainHash::root(&self.limits.model_key, self.kv_type, salt);
-            let id = submission.request.id;
-            self.runs.insert(id, Run::new(submission, root, self.limits.prefix_cache));
+            let Submission { request: Request { id, .. }, priority, .. } = submission;
+            let follows = submission.shares_with;
+            let run = Run::new(submission, root, &self.limits, self.context_len);
+            self.scheduler.add(Arrival { id, tokens: run.known(), priority, follows });
+            self.runs.insert(id, run);
         }
         Ok(())
     }
@@ -199,7 +196,7 @@ impl<F: Forward> Engine<F> {
         self.scheduler.remove(request);
         self.holds.remove(&request);
         self.cache.remove(request);
-        Some(Ended { request, stop, account: run.close(self.context_len) })
+        Some(Ended { request, stop, account: run.close() })
     }
 
     /// Ends a run because someone asked; `None` where it has ended already.

@@ -1,13 +1,15 @@
 //! The decoding loop: plan, compute, choose, commit, emit.
 //!
-//! One thread, no I/O and no clock: time is an argument. It knows no text, no sockets, no files.
-//! `submit(submission)` → `step()` → one output per request that was due a token, and one per end.
+//! One thread drives it; no I/O and no clock: time is an argument. It knows no text, no sockets, no files.
+//! `submit(submission)` → `step()` → an output for each token that was due, and one per end.
+//! Masks are worked out on a thread beside the pass, in `masks`.
 
 mod account;
 mod admission;
 mod choosing;
 mod engine;
 mod forward;
+mod masks;
 mod room;
 mod run;
 mod step;

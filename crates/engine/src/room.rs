@@ -46,7 +46,8 @@ impl Room for KvRoom<'_> {
         let held = self.holds.get(&id).copied();
         let computed = match held {
             Some(held) => held,
-            None if self.keeps_prefixes => self.cache.attach(id, &run.chain, tokens),
+            // What was told of needs no row again, and what follows it does.
+            None if self.keeps_prefixes => self.cache.attach(id, &run.chain, run.told()),
             None => 0,
         };
         if !self.insist(id, |cache| cache.promise(id, tokens, spare)) {

@@ -1,12 +1,13 @@
 //! One request while it waits or runs.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use causeway_kv_cache::{BLOCK_POSITIONS, ChainHash};
-use causeway_policy::{ChooseError, Guide, Policy, Scratch, StepContext};
+use causeway_policy::{ChooseError, Guide, Laid, Policy, Scratch, StepContext};
 use causeway_request::{Choice, Request, RequestId, StopReason, TokenId};
 
-use crate::{PassAccount, Submission};
+use crate::{Limits, PassAccount, Submission};
 
 /// A request, its policy, and the tokens so far; its computed part lives in the cache.
 #[derive(Debug)]
@@ -19,8 +20,12 @@ pub(crate) struct Run {
     guided: usize,
     /// How many of the best tokens each step tells of.
     top_logprobs: usize,
-    /// Prompt, response prefill, then every chosen token.
+    /// Prompt, response prefill, every token told of, and those that are laid behind them.
     pub(crate) tokens: Vec<TokenId>,
+    /// Who laid the tokens that have not been told of yet, the last ones of `tokens`.
+    laid: VecDeque<&'static str>,
+    fast_forward: bool,
+    context_len: usize,
     pub(crate) arrived_ns: u64,
     pub(crate) deadline_ns: Option<u64>,
     /// The first of several parallel choices, where this is a later one.
@@ -34,7 +39,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn new(submission: Submission, root: ChainHash, keeps_prefixes: bool) -> Self {
+    pub(crate) fn new(
+        submission: Submission,
+        root: ChainHash,
+        limits: &Limits,
+        context_len: usize,
+    ) -> Self {
         let Submission {
             request,
             policy,
@@ -56,15 +66,18 @@ impl Run {
             guided: tokens.len(),
             top_logprobs,
             tokens,
+            laid: VecDeque::new(),
+            fast_forward: limits.fast_forward,
+            context_len,
             arrived_ns,
             deadline_ns,
             shares_with,
             root,
             chain: Vec::new(),
-            keeps_prefixes,
+            keeps_prefixes: limits.prefix_cache,
             account,
         };
-        run.extend_chain();
+        run.look_ahead();
         run
     }
 
@@ -100,57 +113,138 @@ impl Run {
         prefilled.expect("invariant: a prompt fits a context of 2^24 tokens") + self.account.steps
     }
 
-    /// The best tokens of the row that the next token is chosen from, where they are asked for.
-    pub(crate) fn top(&mut self, logits: &[f32]) -> Result<Vec<(TokenId, f64)>, ChooseError> {
+    /// Tokens that were told of, or given.
+    pub(crate) fn told(&self) -> usize {
+        self.tokens.len() - self.laid.len()
+    }
+
+    /// Tokens that may be computed before the next choice.
+    ///
+    /// The last one waits for its row where it ends the run, or is not to be laid ahead.
+    pub(crate) fn known(&self) -> usize {
+        let waits = !self.laid.is_empty()
+            && (!self.fast_forward || self.stop_after(self.tokens.len()).is_some());
+        self.tokens.len() - usize::from(waits)
+    }
+
+    /// How many rows of logits of a span are due: one for each token that is laid, or to be
+    /// chosen, behind one of its positions.
+    pub(crate) fn rows_due(&self, first_position: usize, token_count: usize) -> usize {
+        let first = first_position.max(self.told() - 1);
+        (first_position + token_count).saturating_sub(first)
+    }
+
+    /// Takes the guide out where it has a mask; `set_guide` puts it back before anything is
+    /// chosen.
+    pub(crate) fn take_mask(&mut self) -> Option<Box<dyn Guide>> {
+        self.guide.take_if(|guide| guide.has_mask())
+    }
+
+    pub(crate) fn set_guide(&mut self, guide: Box<dyn Guide>) {
+        self.guide = Some(guide);
+    }
+
+    /// The best tokens of the row that a step is taken from, where they are asked for; `ahead`
+    /// steps are taken before it in the same pass.
+    pub(crate) fn top(
+        &mut self,
+        logits: &[f32],
+        ahead: usize,
+    ) -> Result<Vec<(TokenId, f64)>, ChooseError> {
         if self.top_logprobs == 0 {
             return Ok(Vec::new());
         }
-        let step = self.step();
+        let step = self.step_ahead(ahead);
         causeway_policy::top_logprobs(logits, step, self.top_logprobs, &mut self.scratch)
     }
 
-    /// The next token: laid where the guide says so, else chosen.
-    pub(crate) fn choose(&mut self, logits: &[f32]) -> Result<Choice, ChooseError> {
-        let laid = self.guide.as_mut().and_then(|guide| {
-            self.tokens[self.guided..].iter().for_each(|token| guide.read(*token));
-            guide.laid()
-        });
-        self.guided = self.tokens.len();
+    fn step_ahead(&self, ahead: usize) -> u32 {
+        self.step() + u32::try_from(ahead).expect("invariant: a context has at most 2^24 tokens")
+    }
+
+    /// A token, laid where the guide said so, else chosen; `ahead` tokens come before it in the
+    /// same pass.
+    pub(crate) fn choose(&mut self, logits: &[f32], ahead: usize) -> Result<Choice, ChooseError> {
+        let (step, at) = (self.step_ahead(ahead), self.told() + ahead);
         let context = StepContext {
-            tokens: &self.tokens,
+            tokens: &self.tokens[..at],
             prompt_tokens: self.request.tokens.len() - self.request.prefilled,
             seed: self.request.seed,
             choice: self.request.choice,
-            step: self.step(),
+            step,
         };
-        match laid {
-            Some(laid) => self.policy.lay(logits, laid, &context, &mut self.scratch),
-            None => self.policy.choose(logits, &context, &mut self.scratch),
+        if let Some((&token, &by)) = self.tokens.get(at).zip(self.laid.get(ahead)) {
+            return self.policy.lay(logits, Laid { token, by }, &context, &mut self.scratch);
         }
+        let mask = self.guide.as_mut().map_or(Ok(None), |guide| guide.mask());
+        let mask = mask.map_err(|reason| ChooseError::Guide { step, reason })?;
+        self.policy.choose_masked(logits, mask, &context, &mut self.scratch)
     }
 
-    /// Appends the chosen token; says whether it ends the run.
-    pub(crate) fn commit(&mut self, token: TokenId, context_len: usize) -> Option<StopReason> {
-        self.tokens.push(token);
-        self.extend_chain();
+    /// Tells of the next token, laid or chosen; says whether it ends the run.
+    pub(crate) fn commit(&mut self, token: TokenId) -> Option<StopReason> {
+        if self.laid.pop_front().is_none() {
+            self.tokens.push(token);
+            self.read();
+        }
         self.account.steps += 1;
-        let Request { eos_tokens, stop_tokens, tokens_max, .. } = &self.request;
-        if eos_tokens.contains(&token) {
-            return Some(StopReason::Eos { token });
+        self.stop_after(self.told())
+    }
+
+    /// Lays what must follow, as far as the run goes; for the scheduler to compute with the token
+    /// that was just chosen.
+    pub(crate) fn look_ahead(&mut self) {
+        while self.stop_after(self.tokens.len()).is_none() {
+            let Some(Laid { token, by }) = self.guide.as_mut().and_then(|guide| guide.laid())
+            else {
+                break;
+            };
+            self.tokens.push(token);
+            self.laid.push_back(by);
+            self.read();
+            if !self.fast_forward {
+                break;
+            }
         }
-        if stop_tokens.contains(&token) {
-            return Some(StopReason::StopToken { token });
+        self.extend_chain();
+    }
+
+    /// Has the guide read what came.
+    fn read(&mut self) {
+        if let Some(guide) = &mut self.guide {
+            self.tokens[self.guided..].iter().for_each(|token| guide.read(*token));
         }
-        if self.tokens.len() - self.request.tokens.len() >= *tokens_max {
-            return Some(StopReason::MaxTokens { tokens_max: *tokens_max });
+        self.guided = self.tokens.len();
+    }
+
+    /// Why the run ends behind its first `end` tokens, if it does.
+    fn stop_after(&self, end: usize) -> Option<StopReason> {
+        let Request { eos_tokens, stop_tokens, tokens_max, tokens: given, .. } = &self.request;
+        let generated = self.tokens.get(given.len()..end).unwrap_or_default();
+        if let Some(&token) = generated.last() {
+            if eos_tokens.contains(&token) {
+                return Some(StopReason::Eos { token });
+            }
+            if stop_tokens.contains(&token) {
+                return Some(StopReason::StopToken { token });
+            }
+            // The guide has read every token; only the last one can have made the answer whole.
+            let is_whole = self.guide.as_deref().is_some_and(|guide| guide.is_complete());
+            if end == self.tokens.len() && is_whole {
+                return Some(StopReason::SchemaComplete);
+            }
+            if generated.len() >= *tokens_max {
+                return Some(StopReason::MaxTokens { tokens_max: *tokens_max });
+            }
         }
-        (self.tokens.len() >= context_len).then_some(StopReason::ContextFull { context_len })
+        let context_len = self.context_len;
+        (end >= context_len).then_some(StopReason::ContextFull { context_len })
     }
 
     /// The account of a run that ends here.
-    pub(crate) fn close(&self, context_len: usize) -> PassAccount {
-        let generated = self.tokens.len() - self.request.tokens.len();
-        let room = context_len.saturating_sub(self.request.tokens.len());
+    pub(crate) fn close(&self) -> PassAccount {
+        let generated = self.told() - self.request.tokens.len();
+        let room = self.context_len.saturating_sub(self.request.tokens.len());
         let unscheduled_steps = room.min(self.request.tokens_max).saturating_sub(generated);
         PassAccount { unscheduled_steps, ..self.account }
     }

@@ -6,18 +6,19 @@ use causeway_model::Span;
 use causeway_request::{RequestId, StepOutput, StopReason, TokenId};
 use causeway_scheduler::{Plan, Scheduled};
 
-use crate::choosing::{self, Chosen, Picked};
+use crate::choosing::{self, Chosen, Fault, Picked};
+use crate::masks::Masks;
 use crate::room::KvRoom;
 use crate::run::Run;
 use crate::{Engine, Forward, Output, Pass, PassAccount};
 
-/// A span's place in a pass, and what was chosen where a token was due; or why it failed.
-type Computed = (Scheduled, Option<Chosen>);
+/// A span's place in a pass, and the tokens that its rows gave; or why it failed.
+type Computed = (Scheduled, Vec<Chosen>);
 
 impl<F: Forward> Engine<F> {
     /// One step: plan, compute, choose, commit. `now_ns` is asked before and after the pass.
     ///
-    /// At most one token comes for each request.
+    /// Of each request comes at most one token that was chosen, behind those that were laid.
     pub fn step(&mut self, now_ns: &mut dyn FnMut() -> u64) -> Vec<Output> {
         let mut outputs = Vec::new();
         let began_ns = now_ns();
@@ -32,8 +33,10 @@ impl<F: Forward> Engine<F> {
         let now_ns = now_ns();
         for (scheduled, chosen) in computed {
             self.settle(&scheduled);
-            if let Some(chosen) = chosen {
-                self.commit(scheduled.id, chosen, now_ns, &mut outputs);
+            let id = scheduled.id;
+            let goes_on = chosen.into_iter().all(|one| self.commit(id, one, now_ns, &mut outputs));
+            if goes_on && scheduled.samples {
+                self.look_ahead(id);
             }
         }
         self.passes += 1;
@@ -87,7 +90,8 @@ impl<F: Forward> Engine<F> {
                 return None;
             }
         };
-        self.end(request, StopReason::Error { message }).map(Output::Ended)
+        let stop = StopReason::Error { message, is_callers_mistake: false };
+        self.end(request, stop).map(Output::Ended)
     }
 
     /// Writes the plan into the accounts of those it names.
@@ -110,11 +114,11 @@ impl<F: Forward> Engine<F> {
             let run = self.run_mut(scheduled.id);
             let waited_ns = now_ns.saturating_sub(run.arrived_ns);
             run.account.queued_ns.get_or_insert(waited_ns);
-            let is_decode =
-                scheduled.token_count == 1 && scheduled.first_position >= run.request.tokens.len();
+            let is_decode = scheduled.first_position >= run.request.tokens.len()
+                && scheduled.first_position + 1 == run.told();
             run.account.decode_passes += u64::from(is_decode);
             run.account.prefill_passes += u64::from(!is_decode);
-            self.last_pass.decode_rows += usize::from(is_decode);
+            self.last_pass.decode_rows += if is_decode { scheduled.token_count } else { 0 };
         }
     }
 
@@ -160,45 +164,69 @@ impl<F: Forward> Engine<F> {
         for &scheduled in &plan.scheduled {
             match self.forward(&[scheduled]) {
                 Ok(alone) => computed.extend(alone),
-                Err(error) => computed.push((scheduled, Some(Err(choosing::sentence(&*error))))),
+                Err(error) => {
+                    let message = choosing::sentence(&*error);
+                    let fault = Fault { message, is_callers_mistake: false };
+                    computed.push((scheduled, vec![Err(fault)]));
+                }
             }
         }
         computed
     }
 
     fn forward(&mut self, plan: &[Scheduled]) -> Result<Vec<Computed>, Box<F::Error>> {
-        let ids: Vec<RequestId> = plan.iter().filter(|s| s.samples).map(|s| s.id).collect();
         let (model, runs) = (&self.model, &mut self.runs);
         // The runs choose while the spans are borrowed, so the spans borrow copies.
         let tokens: Vec<Vec<TokenId>> = plan.iter().map(|s| planned_tokens(runs, s)).collect();
-        let mut spans = Vec::with_capacity(plan.len());
+        let (mut spans, mut due) = (Vec::with_capacity(plan.len()), Vec::new());
         for (scheduled, tokens) in plan.iter().zip(&tokens) {
-            let &Scheduled { id: request, first_position, token_count: _, samples } = scheduled;
-            let logits_wanted = usize::from(samples);
+            let &Scheduled { id: request, first_position, token_count, samples: _ } = scheduled;
+            let logits_wanted = runs[&request].rows_due(first_position, token_count);
             spans.push(Span { request, first_position, tokens, logits_wanted });
+            if logits_wanted > 0 {
+                due.push((request, logits_wanted));
+            }
         }
         let mut chosen = Vec::new();
-        model.forward(&spans, &mut self.cache, &mut self.work, &mut |rows| {
-            chosen = choosing::choose(model, runs, &ids, rows);
-        })?;
+        let choosers = plan.iter().filter(|s| s.samples).map(|s| s.id);
+        let masks = Masks::of(runs, choosers);
+        let computed = masks.beside(|preparing| {
+            model.forward(&spans, &mut self.cache, &mut self.work, &mut |rows| {
+                preparing.give_back(runs);
+                chosen = choosing::choose(model, runs, &due, rows);
+            })
+        });
+        // A pass that failed has read nothing.
+        masks.put_back(runs);
+        computed?;
         let mut chosen = chosen.into_iter();
-        let computed = |s: &Scheduled| (*s, if s.samples { chosen.next() } else { None });
+        let computed = |s: &Scheduled| {
+            let is_due = due.iter().any(|(id, _)| *id == s.id);
+            (*s, if is_due { chosen.next().unwrap_or_default() } else { Vec::new() })
+        };
         Ok(plan.iter().map(computed).collect())
     }
 
-    /// Appends what was chosen, or ends the run that could not go on.
-    fn commit(&mut self, id: RequestId, chosen: Chosen, now_ns: u64, outputs: &mut Vec<Output>) {
-        let (context_len, pass, rows) = (self.context_len, self.passes, self.last_pass.rows);
+    /// Appends what was chosen, or ends the run that could not go on; whether it goes on.
+    fn commit(
+        &mut self,
+        id: RequestId,
+        chosen: Chosen,
+        now_ns: u64,
+        outputs: &mut Vec<Output>,
+    ) -> bool {
+        let (pass, rows) = (self.passes, self.last_pass.rows);
         let Picked { choice, digest, top } = match chosen {
             Ok(chosen) => chosen,
-            Err(message) => {
-                outputs.extend(self.end(id, StopReason::Error { message }).map(Output::Ended));
-                return;
+            Err(Fault { message, is_callers_mistake }) => {
+                let stop = StopReason::Error { message, is_callers_mistake };
+                outputs.extend(self.end(id, stop).map(Output::Ended));
+                return false;
             }
         };
         let run = self.run_mut(id);
         let step = run.step();
-        let stop = run.commit(choice.token, context_len);
+        let stop = run.commit(choice.token);
         outputs.push(Output::Step(StepOutput {
             request: id,
             step,
@@ -210,10 +238,18 @@ impl<F: Forward> Engine<F> {
             top,
             stop: stop.clone(),
         }));
-        match stop {
-            None => self.scheduler.append(id),
-            Some(stop) => outputs.extend(self.end(id, stop).map(Output::Ended)),
-        }
+        let Some(stop) = stop else { return true };
+        outputs.extend(self.end(id, stop).map(Output::Ended));
+        false
+    }
+
+    /// Hands the token that was just chosen, and those that must follow it, to the scheduler.
+    fn look_ahead(&mut self, id: RequestId) {
+        let run = self.run_mut(id);
+        run.look_ahead();
+        let known = run.known();
+        let (_, before) = self.scheduler.progress(id).expect("invariant: a live run is scheduled");
+        self.scheduler.append(id, known - before);
     }
 }
 

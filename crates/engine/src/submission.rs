@@ -23,6 +23,9 @@ pub struct Limits {
     pub prefix_cache: bool,
     /// Passes after whose number a batch request counts as interactive.
     pub batch_patience: u64,
+    /// Computes tokens that are laid in the pass of the token before them; otherwise each has a
+    /// pass of its own. No bit of any answer depends on it.
+    pub fast_forward: bool,
     /// Hash of what the keys and values depend on beside the tokens, the KV type and the salt:
     /// the weights and what was fixed when they were loaded.
     pub model_key: [u8; 32],
@@ -32,7 +35,7 @@ impl Limits {
     /// So many passes a batch request gives way: about half a minute of decodes.
     pub const BATCH_PATIENCE: u64 = 1_000;
 
-    /// Limits with a queue of 256, no limit on waiting, and the prefix cache on.
+    /// Limits with a queue of 256, no limit on waiting, the prefix cache and fast-forward on.
     #[must_use]
     pub fn new(running_max: usize, budget: usize) -> Self {
         Self {
@@ -43,6 +46,7 @@ impl Limits {
             kv_positions_max: None,
             prefix_cache: true,
             batch_patience: Self::BATCH_PATIENCE,
+            fast_forward: true,
             model_key: [0; 32],
         }
     }
@@ -64,7 +68,7 @@ pub struct Submission {
     pub shares_with: Option<RequestId>,
     /// How many of the best tokens under the raw logits each step tells of.
     pub top_logprobs: usize,
-    /// Lays tokens down where the policy leaves no choice; `None` where it always chooses.
+    /// Lays tokens down and masks others; `None` where the policy alone decides.
     pub guide: Option<Box<dyn Guide>>,
 }
 

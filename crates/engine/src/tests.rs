@@ -2,6 +2,7 @@
 
 mod accounts;
 mod guides;
+mod held;
 mod prefixes;
 mod stand_in;
 mod stress;
@@ -223,7 +224,12 @@ fn a_run_whose_policy_leaves_nothing_ends_alone_and_says_why() {
     let outputs = run_all(&mut engine, |_, _| ());
     assert_eq!(bits(&steps_of(&outputs, 1)), bits(&alone(request(1, 4, 3), greedy())));
     let ended = outputs.iter().find_map(|output| match output {
-        Output::Ended(Ended { request, stop: StopReason::Error { message }, .. }) => {
+        Output::Ended(Ended {
+            request,
+            stop: StopReason::Error { message, is_callers_mistake },
+            ..
+        }) => {
+            assert!(is_callers_mistake, "the policy is the caller's");
             Some((*request, message.clone()))
         }
         _ => None,

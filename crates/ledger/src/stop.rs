@@ -134,7 +134,7 @@ impl From<&StopReason> for Stop {
                 Self::Cancelled { by: (*by).into(), after_step: *after_step }
             }
             StopReason::Deadline { after_step } => Self::Deadline { after_step: *after_step },
-            StopReason::Error { message } => Self::Error { message: message.clone() },
+            StopReason::Error { message, .. } => Self::Error { message: message.clone() },
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::dense::RowBuffers;
 use crate::draw::draw_from_list;
 use crate::error::ChooseError;
 use crate::file::Method;
+use crate::guide::MASK;
 use crate::literal::Literal;
 use crate::mask::TokenMask;
 use crate::noise::Noise;
@@ -111,7 +112,7 @@ impl Policy {
         let mut progress = Progress::new(TokenId(raw.list[0].token));
         if let Some(mask) = mask {
             survivors.retain(|token| mask.allows(token));
-            progress.note("mask", survivors, context.step)?;
+            progress.note(MASK, survivors, context.step)?;
         }
         self.run_stages(0, context, survivors, &mut progress)?;
         progress.finish(survivors.list.len());

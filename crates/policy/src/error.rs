@@ -44,6 +44,9 @@ pub enum ChooseError {
     /// The policy's own constraints leave nothing.
     #[error("`{stage}` leaves no token at step {step}")]
     NothingLeft { step: u32, stage: &'static str },
+    /// What holds the answer to its form cannot go on.
+    #[error("{reason} (step {step})")]
+    Guide { step: u32, reason: String },
     /// The row has another length than the vocabulary.
     #[error("the row has {found} logits, but the vocabulary has {vocab_size} tokens")]
     RowLength { found: usize, vocab_size: usize },

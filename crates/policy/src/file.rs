@@ -85,6 +85,36 @@ pub struct Constraints {
     /// Length of the n-grams that may not occur twice; 0 is off.
     pub no_repeat_ngram: u64,
     pub dry: Dry,
+    pub form: Form,
+}
+
+/// What the whole answer must be; at most one of them is set.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Form {
+    /// A JSON schema, as text: the order of its properties counts.
+    pub schema: Option<String>,
+    /// Any JSON object.
+    pub json_object: bool,
+    /// A regular expression that the answer matches from end to end.
+    pub regex: Option<String>,
+    /// A grammar in Lark's syntax.
+    pub grammar: Option<String>,
+    /// One of these texts; empty where the answer is free.
+    pub choice: Vec<String>,
+    /// Calls of tools: JSON text of an object with `tools`, and where they are given
+    /// `tool_choice` and `parallel_tool_calls`, as OpenAI spells them.
+    pub tools: Option<String>,
+    pub whitespace: Whitespace,
+}
+
+/// White space between the words of JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Whitespace {
+    /// None at all.
+    #[default]
+    Compact,
+    /// Up to eight characters in a row wherever JSON allows them.
+    Flexible,
 }
 
 /// The DRY repetition rule ("don't repeat yourself"): a penalty that grows with the repeat.
@@ -240,6 +270,7 @@ impl Default for Constraints {
             penalty_window: None,
             no_repeat_ngram: 0,
             dry: Dry::default(),
+            form: Form::default(),
         }
     }
 }

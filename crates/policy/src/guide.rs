@@ -1,4 +1,4 @@
-//! Tokens that are laid down rather than chosen: who says so, and the account of such a step.
+//! What an answer is held to beside its policy: tokens that are laid, tokens that may not come.
 
 use std::fmt;
 
@@ -7,6 +7,7 @@ use causeway_request::{Cause, Choice, TokenId};
 use crate::choose::{Scratch, StepContext};
 use crate::dense::Row;
 use crate::error::ChooseError;
+use crate::mask::TokenMask;
 use crate::mass::Mass;
 use crate::policy::Policy;
 use crate::whole_row::rank;
@@ -14,15 +15,18 @@ use crate::whole_row::rank;
 /// The field that lays the closing marker of a thought, by its path in the policy file.
 pub const THOUGHT_BUDGET: &str = "reasoning.tokens_max";
 
-/// A token that must come next, and the field of the policy that says so.
+/// What rules a token out, or lays one, by the form that the answer is held to.
+pub const MASK: &str = "mask";
+
+/// A token that must come next, and who says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Laid {
     pub token: TokenId,
-    /// Its path in the policy file, as in `reasoning.tokens_max`.
+    /// A field by its path in the policy file, as in `reasoning.tokens_max`, or `MASK`.
     pub by: &'static str,
 }
 
-/// Follows one generation prefix and says where the policy has no choice.
+/// Follows one generation prefix and says where the policy has no choice, and what it may choose.
 ///
 /// It may depend on the policy, the prompt and the tokens it has read, and on nothing else: what
 /// it says is part of what a replay reproduces.
@@ -32,7 +36,28 @@ pub trait Guide: fmt::Debug + Send {
     fn read(&mut self, token: TokenId);
 
     /// The token that must come next; `None` leaves the choice to the policy.
-    fn laid(&self) -> Option<Laid>;
+    fn laid(&mut self) -> Option<Laid>;
+
+    /// Whether it has a `mask` that is worth preparing.
+    fn has_mask(&self) -> bool {
+        false
+    }
+
+    /// Works out what `mask` will say, beside the pass whose row it is for.
+    fn prepare(&mut self) {}
+
+    /// The tokens that may come next; `None` where all may.
+    ///
+    /// # Errors
+    /// A sentence that says why the answer cannot be held to its form any longer.
+    fn mask(&mut self) -> Result<Option<&TokenMask>, String> {
+        Ok(None)
+    }
+
+    /// Whether what was read is whole, and nothing may follow it.
+    fn is_complete(&self) -> bool {
+        false
+    }
 
     /// A second guide that has read the same.
     fn boxed(&self) -> Box<dyn Guide>;
@@ -79,7 +104,7 @@ impl Policy {
             removed_by: (raw_best != token).then_some(by),
             runner_up: None,
             cause: Cause::Forced,
-            forced_by: Some(by),
+            forced_by: (by != MASK).then_some(by),
         })
     }
 }

@@ -34,11 +34,11 @@ mod whole_row;
 pub use choose::{Scratch, StepContext, Survivor};
 pub use error::{ChooseError, PolicyError};
 pub use file::{
-    AccountLevel, COUNT_MAX, ChooseRule, Constraints, Dry, FailureMode, Fallback, FileError,
+    AccountLevel, COUNT_MAX, ChooseRule, Constraints, Dry, FailureMode, Fallback, FileError, Form,
     Identity, Method, ModelPin, OnDisconnect, Operation, PolicyFile, Problem, Problems, PromptText,
-    Reasoning, Shape, Slo, Stop, Window,
+    Reasoning, Shape, Slo, Stop, Whitespace, Window,
 };
-pub use guide::{Guide, Laid, THOUGHT_BUDGET};
+pub use guide::{Guide, Laid, MASK, THOUGHT_BUDGET};
 pub use like::Peer;
 pub use literal::Literal;
 pub use mask::TokenMask;

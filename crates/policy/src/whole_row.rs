@@ -7,6 +7,7 @@ use crate::dense::Row;
 use crate::draw::draw_from_row;
 use crate::error::ChooseError;
 use crate::file::Method;
+use crate::guide::MASK;
 use crate::like::TopPCut;
 use crate::mask::TokenMask;
 use crate::mass::Mass;
@@ -43,7 +44,7 @@ impl Policy {
         let mut progress = Progress::new(TokenId(raw.best.token));
         if let Some(mask) = mask {
             row.allow(mask);
-            note_row(&mut progress, "mask", &row, context.step)?;
+            note_row(&mut progress, MASK, &row, context.step)?;
         }
         let shaped = self.constrain(&mut row, context, &mut progress)?;
         let outcome = match self.stages.get(shaped) {

@@ -34,8 +34,9 @@ pub enum StopReason {
     Cancelled { by: Canceller, after_step: u32 },
     /// The request's deadline passed.
     Deadline { after_step: u32 },
-    /// The run could not go on; the sentence says why.
-    Error { message: String },
+    /// The run could not go on; the sentence says why. Where the request asked for something
+    /// impossible, as a policy that leaves no token, that is said beside it.
+    Error { message: String, is_callers_mistake: bool },
 }
 
 impl StopReason {

@@ -4,8 +4,11 @@ use causeway_request::{Priority, RequestId};
 
 use crate::Scheduled;
 
+/// Most positions that count as the newest ones.
+const AHEAD_MAX: usize = 32;
+
 /// Two counters are the state of a request: prefill is `tokens - computed` large, decode is
-/// `tokens - computed == 1`, a prefix-cache hit starts with `computed > 0`.
+/// `tokens - computed == 1` or a few, a prefix-cache hit starts with `computed > 0`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) id: RequestId,
@@ -32,8 +35,11 @@ impl Entry {
         self.tokens - self.computed
     }
 
+    /// Whether the newest positions alone are left: one, or with a few tokens that are known to
+    /// follow it, where nothing of the prompt is computed again.
     pub(crate) fn is_decode(&self) -> bool {
-        self.left() == 1
+        let is_short = self.computed >= self.prompt_tokens && self.left() <= AHEAD_MAX;
+        self.left() == 1 || (is_short && self.left() > 0)
     }
 
     /// Lower is served first and preempted last.

@@ -104,12 +104,14 @@ impl Scheduler {
         let mut budget = self.sizes.budget;
         let decodes = self.decodes();
         let for_prompts = self.prefill_share();
-        let first = decodes.len().min(budget - for_prompts);
-        for &id in &decodes[..first] {
-            self.extend(id, &mut budget, &mut plan, room);
+        let mut first = 0;
+        while budget > for_prompts && first < decodes.len() {
+            self.extend(decodes[first], &mut budget, &mut plan, room);
+            first += 1;
         }
+        let is_prompt = |entry: &&Entry| entry.left() > 0 && !entry.is_decode();
         let prompts: Vec<RequestId> =
-            self.running.iter().filter(|entry| entry.left() > 1).map(|entry| entry.id).collect();
+            self.running.iter().filter(is_prompt).map(|entry| entry.id).collect();
         for id in prompts {
             self.extend(id, &mut budget, &mut plan, room);
         }
@@ -123,15 +125,17 @@ impl Scheduler {
         plan
     }
 
-    /// Adds the token that was just chosen to its request.
+    /// Adds the token that was just chosen to its request, and those that are known to follow it:
+    /// `tokens` together, at least 1.
     ///
     /// # Panics
     /// If the request does not run or was not due a token.
-    pub fn append(&mut self, id: RequestId) {
+    pub fn append(&mut self, id: RequestId, tokens: usize) {
+        assert!(tokens > 0, "a choice is a token");
         let entry = self.running.iter_mut().find(|entry| entry.id == id);
         let entry = entry.expect("invariant: an append names a running request");
         assert_eq!(entry.tokens, entry.computed, "a token follows the newest one's logits");
-        entry.tokens += 1;
+        entry.tokens += tokens;
     }
 
     /// Ends a request, whether it waits or runs; false where it is unknown.
@@ -192,12 +196,13 @@ impl Scheduler {
         }
     }
 
-    /// Running requests with one position to compute: by rank, or, where not all find room in
-    /// one pass, those first that were left out the longest.
+    /// Running requests with the newest positions to compute: by rank, or, where not all find
+    /// room in one pass, those first that were left out the longest.
     fn decodes(&self) -> Vec<RequestId> {
         let mut decodes: Vec<&Entry> =
             self.running.iter().filter(|entry| entry.is_decode()).collect();
-        if decodes.len() > self.sizes.budget - self.prefill_share() {
+        let positions: usize = decodes.iter().map(|entry| entry.left()).sum();
+        if positions > self.sizes.budget - self.prefill_share() {
             decodes.sort_by_key(|entry| (entry.last_plan, entry.rank()));
         }
         decodes.iter().map(|entry| entry.id).collect()
@@ -206,7 +211,8 @@ impl Scheduler {
     /// Tokens of the budget that decodes leave to prompts, where there is a prompt to compute.
     fn prefill_share(&self) -> usize {
         let is_open = self.running.len() < self.sizes.running_max && !self.waiting.is_empty();
-        if !is_open && !self.running.iter().any(|entry| entry.left() > 1) {
+        let is_prompt = |entry: &Entry| entry.left() > 0 && !entry.is_decode();
+        if !is_open && !self.running.iter().any(is_prompt) {
             return 0;
         }
         let budget = self.sizes.budget;

@@ -48,7 +48,7 @@ fn check(
                 assert!(scheduler.remove(s.id));
                 room.remove(s.id);
             } else {
-                scheduler.append(s.id);
+                scheduler.append(s.id, 1);
             }
         }
         if plan == Plan::default() {
@@ -99,10 +99,10 @@ fn the_more_urgent_go_first_and_take_slots() {
     let mut room = Counter::new(9);
     scheduler.add(arrival(0, 3, Idle));
     assert_eq!(line(&scheduler.plan(&mut room)), "0:0+3*");
-    scheduler.append(RequestId(0));
+    scheduler.append(RequestId(0), 1);
     scheduler.add(arrival(1, 2, Batch));
     assert_eq!(line(&scheduler.plan(&mut room)), "1:0+2* -0");
-    scheduler.append(RequestId(1));
+    scheduler.append(RequestId(1), 1);
     scheduler.set_priority(RequestId(0), Interactive);
     assert_eq!(line(&scheduler.plan(&mut room)), "0:0+4* -1");
 }
@@ -123,6 +123,6 @@ fn a_sibling_waits_for_the_prompt_and_a_lone_one_does_not() {
     scheduler.add(Arrival { follows: Some(RequestId(77)), ..arrival(2, 2, Interactive) });
     assert_eq!(line(&scheduler.plan(&mut room)), "0:0+4");
     assert_eq!(line(&scheduler.plan(&mut room)), "0:4+2* 2:0+2*");
-    scheduler.append(RequestId(0));
+    scheduler.append(RequestId(0), 1);
     assert_eq!(line(&scheduler.plan(&mut room)), "0:6+1* 1:0+3");
 }

@@ -38,7 +38,7 @@ impl Loaded {
     /// # Errors
     /// Weights that cannot be read.
     pub fn about(&self, hashes: &Hashes) -> Result<About, SessionError> {
-        let tokenizer = self.text.as_ref().map(|text| &text.tokenizer);
+        let tokenizer = self.text.as_ref().map(|text| &*text.tokenizer);
         Ok(About {
             model: Model {
                 name: self.name.clone(),

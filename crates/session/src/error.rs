@@ -1,7 +1,9 @@
 //! What can be wrong before a run begins.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use causeway_constraint::{ConstraintError, EnvironmentError, ReadError, ToolError};
 use causeway_kernels::IsaError;
 use causeway_model::ModelError;
 use causeway_models::ModelsError;
@@ -28,8 +30,36 @@ pub enum SessionError {
     Prompt(#[from] PromptError),
     #[error(transparent)]
     Fit(#[from] FitError),
+    #[error(transparent)]
+    Form(Box<FormError>),
     #[error("the tokenizer has {tokens} tokens, the model's embedding only {rows} rows")]
     Vocabulary { tokens: usize, rows: usize },
+}
+
+/// Why an answer cannot be held to what its policy asks for.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum FormError {
+    #[error("`constraints.{field}`: {source}")]
+    Refused { field: &'static str, source: Box<ConstraintError> },
+    #[error("`constraints.schema`: {source}")]
+    Unread { source: Arc<ReadError> },
+    #[error("`constraints.tools`: {source}")]
+    Tools { source: ToolError },
+    #[error("`constraints.tools` is not JSON")]
+    ToolsUnread,
+    #[error("`constraints.tools` is set, but the model's chat template has no form for calls")]
+    NoToolFormat,
+    #[error("this model's answers cannot be held to a form")]
+    Vocabulary(#[from] EnvironmentError),
+    #[error(
+        "the response prefill breaks what `constraints.{field}` asks for, at its token {place}: \
+         {reason}"
+    )]
+    PrefillBreaks { field: &'static str, place: usize, reason: String },
+    #[error(
+        "the response prefill is all that `constraints.{field}` allows: nothing is left to write"
+    )]
+    PrefillCompletes { field: &'static str },
 }
 
 /// Why a policy does not fit a model.
@@ -73,6 +103,12 @@ pub enum PromptError {
     NoTokenizer { path: PathBuf },
 }
 
+impl From<FormError> for SessionError {
+    fn from(error: FormError) -> Self {
+        Self::Form(Box::new(error))
+    }
+}
+
 impl SessionError {
     /// Whether another request, policy or flag would do; else the file or the machine is at fault.
     #[must_use]
@@ -85,8 +121,48 @@ impl SessionError {
             Self::Policy(error) => error.is_callers_mistake(),
             Self::Isa(_) => true,
             Self::Fit(error) => error.is_callers_mistake(),
+            Self::Form(error) => error.is_callers_mistake(),
             Self::Prompt(error) => error.is_callers_mistake(),
             Self::Vocabulary { .. } => false,
+        }
+    }
+}
+
+impl FormError {
+    /// Whether another form would do.
+    #[must_use]
+    pub fn is_callers_mistake(&self) -> bool {
+        match self {
+            Self::Refused { source, .. } => source.is_callers_mistake(),
+            Self::Vocabulary(error) => error.is_callers_mistake(),
+            Self::Unread { .. }
+            | Self::Tools { .. }
+            | Self::ToolsUnread
+            | Self::NoToolFormat
+            | Self::PrefillBreaks { .. }
+            | Self::PrefillCompletes { .. } => true,
+        }
+    }
+
+    /// The field of the policy that asks for the form.
+    #[must_use]
+    pub fn field(&self) -> Option<&'static str> {
+        match self {
+            Self::Refused { field, .. }
+            | Self::PrefillBreaks { field, .. }
+            | Self::PrefillCompletes { field } => Some(field),
+            Self::Unread { .. } => Some("schema"),
+            Self::Tools { .. } | Self::ToolsUnread | Self::NoToolFormat => Some("tools"),
+            Self::Vocabulary(_) => None,
+        }
+    }
+
+    /// Where in a schema the fault lies, as a JSON pointer in a URI fragment, if it is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::Refused { source, .. } => source.path(),
+            _ => None,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{FitError, SessionError};
 
 /// Lays the closing marker once a thought has used up what the policy gives it.
 #[derive(Debug, Clone)]
-struct Budget {
+pub(crate) struct Budget {
     text: Arc<Text>,
     thought: Thought,
     /// Tokens that may still be thought, over all thoughts of the answer.
@@ -20,16 +20,16 @@ struct Budget {
     laid: usize,
 }
 
-/// What lays tokens of an answer under this policy: the closing marker of a thought whose budget
-/// is used up. `None` where the policy names no budget.
+/// What lays the closing marker of a thought whose budget is used up. `None` where the policy
+/// names no budget.
 ///
 /// # Errors
 /// A budget without markers, or a closing marker that the vocabulary cannot spell.
-pub fn guide(
+pub(crate) fn budget(
     policy: &Policy,
     rules: &AnswerRules,
     text: &Arc<Text>,
-) -> Result<Option<Box<dyn Guide>>, SessionError> {
+) -> Result<Option<Budget>, SessionError> {
     let Reasoning { close, tokens_max, .. } = &policy.file().reasoning;
     let Some(left) = *tokens_max else { return Ok(None) };
     let thought = Thought::new(&text.tokenizer, rules).ok_or(FitError::NoMarkers)?;
@@ -37,7 +37,7 @@ pub fn guide(
     let spelled = text.tokenizer.spell(marker)?.filter(|tokens| !tokens.is_empty());
     let close = spelled.ok_or_else(|| FitError::Unspelled { marker: marker.to_owned() })?;
     let text = Arc::clone(text);
-    Ok(Some(Box::new(Budget { text, thought, left, close: close.into(), laid: 0 })))
+    Ok(Some(Budget { text, thought, left, close: close.into(), laid: 0 }))
 }
 
 impl Budget {
@@ -57,7 +57,7 @@ impl Guide for Budget {
         let _ = self.thought.read(&self.text.tokenizer, token);
     }
 
-    fn laid(&self) -> Option<Laid> {
+    fn laid(&mut self) -> Option<Laid> {
         self.is_due().then(|| Laid { token: self.close[self.laid], by: THOUGHT_BUDGET })
     }
 

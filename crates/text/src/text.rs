@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use causeway_request::TokenId;
 use causeway_weights::ModelFile;
@@ -22,7 +23,8 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 /// What turns messages into a model's tokens and its tokens into text.
 #[derive(Debug)]
 pub struct Text {
-    pub tokenizer: Tokenizer,
+    /// Shared, since constraints read it too.
+    pub tokenizer: Arc<Tokenizer>,
     /// Absent where the model has none: such a model completes text, it does not chat.
     pub template: Option<Template>,
 }
@@ -40,7 +42,7 @@ impl Text {
                 let vocabulary = gguf::vocabulary(metadata)?;
                 let template = metadata.string(gguf::TEMPLATE_KEY)?.map(Template::new);
                 Ok(Self {
-                    tokenizer: Tokenizer::from_vocabulary(&vocabulary)?,
+                    tokenizer: Arc::new(Tokenizer::from_vocabulary(&vocabulary)?),
                     template: template.transpose()?,
                 })
             }
@@ -72,7 +74,7 @@ impl Text {
             None => template_source(&config["chat_template"]),
         };
         Ok(Self {
-            tokenizer: Tokenizer::from_json(json, special, &ends),
+            tokenizer: Arc::new(Tokenizer::from_json(json, special, &ends)),
             template: source.as_deref().map(Template::new).transpose()?,
         })
     }

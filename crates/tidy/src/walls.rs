@@ -82,7 +82,15 @@ pub const ROOMS: &[Room] = &[
     Room {
         name: "session",
         arrows: &[
-            "request", "models", "text", "weights", "kernels", "kv_cache", "model", "policy",
+            "request",
+            "models",
+            "text",
+            "weights",
+            "kernels",
+            "kv_cache",
+            "model",
+            "policy",
+            "constraint",
             "ledger",
         ],
         banned: &["std::net", "Instant", "SystemTime", "async"],

@@ -1,7 +1,6 @@
 //! Vocabularies and the tokens that forced text becomes.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use causeway_request::TokenId;
 use causeway_text::Text;
@@ -30,7 +29,7 @@ fn text(file: &str) -> Text {
 #[test]
 fn forced_text_has_the_tokens_of_the_tokenizer() {
     for file in ["smollm2-135m.gguf", "qwen2.5-coder-0.5b.gguf", "gemma3-270m.gguf"] {
-        let tokenizer = Arc::new(text(file).tokenizer);
+        let tokenizer = text(file).tokenizer;
         let rows = tokenizer.vocab_size();
         let ends = tokenizer.end_tokens().to_vec();
         let environment = Environment::new(tokenizer.clone(), rows, &ends).unwrap();
@@ -65,7 +64,7 @@ fn forced_text_has_the_tokens_of_the_tokenizer() {
 #[test]
 fn vocabularies_that_cannot_end_are_refused() {
     let check = |rows, ends: &[TokenId], want: EnvironmentError| {
-        let tokenizer = Arc::new(text("smollm2-135m.gguf").tokenizer);
+        let tokenizer = text("smollm2-135m.gguf").tokenizer;
         assert_eq!(Environment::new(tokenizer, rows, ends).unwrap_err(), want);
     };
     check(49152, &[], EnvironmentError::NoEnd);

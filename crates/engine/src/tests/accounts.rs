@@ -3,7 +3,7 @@
 use causeway_request::{Canceller, Priority, RequestId, StopReason};
 
 use super::{alone, bits, engine, greedy, request, run_all, steps_of, submission};
-use crate::choosing::guarded;
+use crate::choosing::{Fault, guarded};
 use crate::{Ended, Engine, Limits, Output, PassAccount, Refusal, Submission};
 
 fn ended(outputs: &[Output]) -> Vec<&Ended> {
@@ -193,8 +193,12 @@ fn the_cache_bounds_the_context() {
 
 #[test]
 fn a_panic_while_choosing_becomes_a_sentence() {
+    let fault = |message: &str, is_callers_mistake| Fault {
+        message: message.to_owned(),
+        is_callers_mistake,
+    };
     assert_eq!(guarded(3, || Ok(5)), Ok(5));
-    assert_eq!(guarded::<u8>(3, || Err("no".to_owned())), Err("no".to_owned()));
-    let want = "choosing step 3 panicked: at 7".to_owned();
+    assert_eq!(guarded::<u8>(3, || Err(fault("no", true))), Err(fault("no", true)));
+    let want = fault("choosing step 3 panicked: at 7", false);
     assert_eq!(guarded::<u8>(3, || panic!("at {}", 7)), Err(want));
 }

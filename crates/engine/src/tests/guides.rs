@@ -20,7 +20,7 @@ impl Guide for After {
         self.read += 1;
     }
 
-    fn laid(&self) -> Option<Laid> {
+    fn laid(&mut self) -> Option<Laid> {
         let place = self.read % (self.after + self.marker.len());
         let token = *self.marker.get(place.checked_sub(self.after)?)?;
         Some(Laid { token, by: BY })
@@ -88,10 +88,11 @@ fn no_neighbour_chunk_cache_or_recomputation_changes_a_bit() {
         .iter()
         .map(|request| bits(&alone_guided(request.clone(), policy(request.id.0), 4)))
         .collect();
-    for (running_max, budget, prefix_cache) in
-        [(1, 512, true), (6, 16, true), (3, 7, false), (6, 512, false)]
+    let sizes = [(1, 512, true), (6, 16, true), (3, 7, false), (6, 512, false), (6, 2, true)];
+    for ((running_max, budget, prefix_cache), fast_forward) in
+        sizes.into_iter().flat_map(|sizes| [(sizes, true), (sizes, false)])
     {
-        let limits = Limits { prefix_cache, ..Limits::new(running_max, budget) };
+        let limits = Limits { prefix_cache, fast_forward, ..Limits::new(running_max, budget) };
         let mut engine = engine_of("llama", 200, limits);
         for round in 0..2 {
             for request in &requests {
@@ -106,7 +107,7 @@ fn no_neighbour_chunk_cache_or_recomputation_changes_a_bit() {
             });
             for (id, want) in want.iter().enumerate() {
                 let found = bits(&steps_of(&outputs, id as u64));
-                assert_eq!(&found, want, "{running_max} {budget} {prefix_cache} {round} {id}");
+                assert_eq!(&found, want, "{limits:?} {round} {id}");
             }
         }
     }

@@ -95,6 +95,10 @@ fn run(head_dim: usize, submissions: Vec<Submission>) -> Vec<Output> {
     outputs
 }
 
+fn failed(message: String) -> StopReason {
+    StopReason::Error { message, is_callers_mistake: false }
+}
+
 #[test]
 fn a_pass_that_fails_ends_only_whose_part_failed() {
     let outputs = run(16, vec![submission(0, 20, 4), submission(1, 10, 9), submission(2, 1, 5)]);
@@ -103,7 +107,7 @@ fn a_pass_that_fails_ends_only_whose_part_failed() {
         (vec![21, 22, 23, 24], StopReason::MaxTokens { tokens_max: 4 })
     );
     let message = "token 13 is in this pass".to_owned();
-    assert_eq!(answer(&outputs, 1), (vec![11, 12, 13], StopReason::Error { message }));
+    assert_eq!(answer(&outputs, 1), (vec![11, 12, 13], failed(message)));
     assert_eq!(answer(&outputs, 2).0, [2, 3, 4, 5, 6]);
 }
 
@@ -113,7 +117,9 @@ fn memory_that_the_system_refuses_ends_the_request_with_a_sentence() {
     for id in 0..2 {
         let (tokens, stop) = answer(&outputs, id);
         assert!(tokens.is_empty());
-        let StopReason::Error { message } = stop else { panic!("{stop:?}") };
+        let StopReason::Error { message, is_callers_mistake: false } = stop else {
+            panic!("{stop:?}")
+        };
         assert!(message.contains("out of memory"), "{message}");
     }
 }

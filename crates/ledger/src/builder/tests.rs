@@ -109,7 +109,8 @@ fn reasoning_stays_reasoning_whatever_ends_the_run() {
 
 #[test]
 fn a_run_without_a_step_is_a_record_too() {
-    let error = StopReason::Error { message: "out of memory".to_owned() };
+    let error =
+        StopReason::Error { message: "out of memory".to_owned(), is_callers_mistake: false };
     let record = RecordBuilder::new(start()).finish(&error, &MEASURED, String::new());
     assert_eq!(record.steps, []);
     assert_eq!(record.end.account.times.ttft_ns, None);

@@ -287,7 +287,8 @@ fn the_text_is_compared_when_all_tokens_are_equal() {
 fn a_run_cut_short_is_equal_as_far_as_it_ran() {
     let cancelled = StopReason::Cancelled { by: Canceller::Client, after_step: 3 };
     let deadline = StopReason::Deadline { after_step: 3 };
-    let failed = StopReason::Error { message: "out of memory".to_owned() };
+    let failed =
+        StopReason::Error { message: "out of memory".to_owned(), is_callers_mistake: false };
     for stop in [cancelled, deadline, failed] {
         let cut = run(3, &stop, |_| {});
         check(&cut, &sample(), "equal so far, 3 steps");

@@ -54,7 +54,7 @@ fn every_stop_reason_has_its_numbers() {
         "deadline (after 4 steps)",
     );
     check(
-        &StopReason::Error { message: "logits hold NaN".to_owned() },
+        &StopReason::Error { message: "logits hold NaN".to_owned(), is_callers_mistake: false },
         r#"{"reason":"error","message":"logits hold NaN"}"#,
         "error (logits hold NaN)",
     );

@@ -7,13 +7,16 @@ use super::slot::{
 };
 use super::token_slot::{Biases, Sequences, Tokens};
 use super::{
-    AccountLevel, ChooseRule, Constraints, Dry, FailureMode, Fallback, Identity, Method, ModelPin,
-    OnDisconnect, Operation, PolicyFile, PromptText, Reasoning, Shape, Slo, Stop,
+    AccountLevel, ChooseRule, Constraints, Dry, FailureMode, Fallback, Form, Identity, Method,
+    ModelPin, OnDisconnect, Operation, PolicyFile, PromptText, Reasoning, Shape, Slo, Stop,
+    Whitespace,
 };
 
 const METHODS: &[(&str, Method)] = &[("sample", Method::Sample), ("greedy", Method::Greedy)];
 const LEVELS: &[(&str, AccountLevel)] =
     &[("full", AccountLevel::Full), ("tokens", AccountLevel::Tokens)];
+const WHITESPACES: &[(&str, Whitespace)] =
+    &[("compact", Whitespace::Compact), ("flexible", Whitespace::Flexible)];
 const DISCONNECTS: &[(&str, OnDisconnect)] =
     &[("cancel", OnDisconnect::Cancel), ("finish", OnDisconnect::Finish)];
 
@@ -23,6 +26,10 @@ const NAME_BYTES: usize = 256;
 const SENTENCE_BYTES: usize = 4096;
 /// Longest template or prompt text, in bytes; templates in use are below 32 KiB.
 const TEXT_BYTES: usize = 1 << 20;
+/// Longest regular expression or grammar, in bytes.
+const GRAMMAR_BYTES: usize = 256 << 10;
+/// Most texts to choose among.
+const CHOICES_MAX: usize = 10_000;
 /// Longest limit in milliseconds: a day.
 const MS_MAX: f64 = 86_400_000.0;
 /// Longest n-gram that may not repeat.
@@ -89,6 +96,7 @@ fn bind_constraints(constraints: &mut Constraints, b: &mut Binder<'_>) {
         penalty_window,
         no_repeat_ngram,
         dry,
+        form,
     } = constraints;
     b.field("allowed_tokens", Tokens { value: allowed_tokens, may_be_empty: false });
     b.field("forbidden_tokens", Tokens { value: forbidden_tokens, may_be_empty: true });
@@ -110,9 +118,19 @@ fn bind_constraints(constraints: &mut Constraints, b: &mut Binder<'_>) {
     b.field("dry_allowed_length", Count { value: allowed_length, min: 1, max: COUNT_MAX });
     b.field("dry_window", Reach(window));
     b.field("dry_breakers", Sequences(breakers));
-    for name in ["schema", "grammar", "regex", "choice"] {
-        b.not_yet(name);
-    }
+    bind_form(form, b);
+}
+
+fn bind_form(form: &mut Form, b: &mut Binder<'_>) {
+    let Form { schema, json_object, regex, grammar, choice, tools, whitespace } = form;
+    b.field("schema", Text { value: schema, bytes_max: TEXT_BYTES, may_be_empty: false });
+    b.field("json_object", Flag(json_object));
+    b.field("regex", Text { value: regex, bytes_max: GRAMMAR_BYTES, may_be_empty: false });
+    b.field("grammar", Text { value: grammar, bytes_max: GRAMMAR_BYTES, may_be_empty: false });
+    let (count_max, bytes_max) = (CHOICES_MAX, GRAMMAR_BYTES);
+    b.field("choice", Texts { value: choice, count_max, bytes_max });
+    b.field("tools", Text { value: tools, bytes_max: TEXT_BYTES, may_be_empty: false });
+    b.field("whitespace", Word { value: whitespace, words: WHITESPACES });
 }
 
 fn bind_shape(shape: &mut Shape, b: &mut Binder<'_>) {

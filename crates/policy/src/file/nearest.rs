@@ -38,6 +38,12 @@ const FIELDS: &[&str] = &[
     "dry_allowed_length",
     "dry_window",
     "dry_breakers",
+    "json_object",
+    "regex",
+    "grammar",
+    "choice",
+    "tools",
+    "whitespace",
     "temperature",
     "top_k",
     "top_p",
@@ -86,6 +92,11 @@ const ALIASES: &[(&str, &str)] = &[
     ("typical", "typical_p"),
     ("do_sample", "method"),
     ("samplers", "order"),
+    ("json_schema", "schema"),
+    ("guided_json", "schema"),
+    ("guided_regex", "regex"),
+    ("guided_grammar", "grammar"),
+    ("guided_choice", "choice"),
 ];
 
 /// The field spelled most like the last part of `path`, where one is near enough.

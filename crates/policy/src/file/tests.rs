@@ -175,8 +175,8 @@ fn names_words_and_lists_are_refused_in_one_sentence_too() {
     check_refused(&json!({"order": ["top_k", "top_k"]}), "`order` names `top_k` twice");
     check_refused(&json!({"schema": 2}), "`schema` is 2, but must be 1");
     check_refused(
-        &json!({"grammar": "x", "constraints": {"grammar": "x"}}),
-        "`constraints.grammar` is not supported yet; unknown field `grammar`",
+        &json!({"mirostat": 2, "shape": {"mirostat": 2}}),
+        "`shape.mirostat` is not supported yet; unknown field `mirostat`",
     );
     check_refused(
         &json!({"temprature": 1}),

@@ -272,14 +272,18 @@ impl Simulation {
         for s in plan.scheduled.iter().filter(|s| s.samples) {
             let shadow = self.alive.get_mut(&s.id).unwrap();
             shadow.new_left -= 1;
+            // Some choices leave no doubt about the tokens behind them.
+            let ahead = if self.dice.one_in(4) { self.dice.below(50) } else { 0 };
+            let ahead = ahead.min(shadow.new_left.saturating_sub(1));
+            shadow.new_left -= ahead;
             if shadow.new_left == 0 {
                 self.scheduler.remove(s.id);
                 self.room.remove(s.id);
                 self.alive.remove(&s.id);
                 self.ended += 1;
             } else {
-                shadow.tokens += 1;
-                self.scheduler.append(s.id);
+                shadow.tokens += 1 + ahead;
+                self.scheduler.append(s.id, 1 + ahead);
             }
         }
     }
@@ -342,7 +346,7 @@ fn plans_of_a_batch_request(patience: u64) -> Option<usize> {
         scheduler.add(arrival(plan as u64 + 1, Priority::Interactive));
         for s in scheduler.plan(&mut room).scheduled.iter().filter(|s| s.samples) {
             if s.first_position + s.token_count < 8 {
-                scheduler.append(s.id);
+                scheduler.append(s.id, 1);
                 continue;
             }
             if s.id == RequestId(0) {

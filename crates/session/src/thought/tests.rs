@@ -55,7 +55,7 @@ fn guide_of(
     };
     let start = start(&toy::about(), &policy, prompt, asked, &Place::alone(16));
     let rules = answer_rules(&policy, &start, Some(side));
-    guide(&policy, &rules, side)
+    crate::guide(&policy, &rules, None, &[], side)
 }
 
 fn budget(tokens: u64) -> String {

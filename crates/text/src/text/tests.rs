@@ -82,7 +82,7 @@ fn what_is_missing_or_damaged_is_named() {
 fn toy_text(template: &str, add_bos: bool) -> Text {
     let vocabulary = crate::Vocabulary { add_bos, ..toy::sentence_piece() };
     Text {
-        tokenizer: Tokenizer::from_vocabulary(&vocabulary).unwrap(),
+        tokenizer: Tokenizer::from_vocabulary(&vocabulary).unwrap().into(),
         template: Some(Template::new(template).unwrap()),
     }
 }

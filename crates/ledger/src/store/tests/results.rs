@@ -52,7 +52,7 @@ fn only_a_run_that_came_to_its_own_end_is_kept() {
     check(&StopReason::ContextFull { context_len: 9 }, false);
     check(&StopReason::Cancelled { by: Canceller::Client, after_step: 5 }, false);
     check(&StopReason::Deadline { after_step: 5 }, false);
-    check(&StopReason::Error { message: "no".to_owned() }, false);
+    check(&StopReason::Error { message: "no".to_owned(), is_callers_mistake: false }, false);
 }
 
 #[test]

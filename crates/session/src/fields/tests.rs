@@ -1,0 +1,103 @@
+//! Tokens, passes and times of a small answer, by its fields.
+
+use std::sync::Arc;
+
+use causeway_ledger::{Measured, RecordBuilder};
+use causeway_policy::PolicyFile;
+use causeway_request::{Cause, Choice, Digest, RequestId, StepOutput, StopReason};
+
+use super::*;
+use crate::{Asked, Place, compile, start, toy};
+
+/// A record whose answer is `text`, a token a byte, all in passes of their own but those that
+/// stand between brackets, which are laid behind the token before them.
+fn record(toml: &str, prefill: &str, text: &str, stop: StopReason) -> Record {
+    let side = Arc::new(toy::text());
+    let file = PolicyFile::from_toml(&format!("schema = 1\n{toml}")).unwrap();
+    let policy = compile(&file, &toy::about(), &|_| None).unwrap();
+    let prompt = toy::prompt_of(&side, "go", prefill);
+    let asked = Asked { id: RequestId(1), received: Value::Null, seed: Some(1), choice: 0 };
+    let start = start(&toy::about(), &policy, prompt, asked, &Place::alone(16));
+    let first = u32::try_from(start.request.effective.prefilled_tokens.len()).unwrap();
+    let mut builder = RecordBuilder::new(start);
+    let (mut pass, mut is_laid, mut step) = (0, false, first);
+    for byte in text.bytes() {
+        match byte {
+            b'<' | b'>' => {
+                is_laid = byte == b'<';
+                continue;
+            }
+            _ => {}
+        }
+        // What is laid is computed in the pass of the token that is chosen behind it.
+        let own = pass;
+        pass += u64::from(!is_laid);
+        let token = toy::tokens(&side, &char::from(byte).to_string())[0];
+        let cause = if is_laid { Cause::Forced } else { Cause::Chosen };
+        let output = StepOutput {
+            request: RequestId(1),
+            step,
+            choice: Choice {
+                token,
+                logprob: -1.0,
+                rank: 1,
+                probability: 1.0,
+                survivors: 1,
+                entropy: 0.0,
+                raw_best: token,
+                removed_by: None,
+                runner_up: None,
+                cause,
+                forced_by: None,
+            },
+            pass: own,
+            rows: 1,
+            since_arrival_ns: 100 + 10 * own,
+            digest: Digest(0),
+            top: Vec::new(),
+            stop: None,
+        };
+        builder.push(&output, [byte]).unwrap();
+        step += 1;
+    }
+    builder.finish(&stop, &Measured::default(), text.replace(['<', '>'], ""))
+}
+
+const JSON: &str = "[constraints]\njson_object = true\n";
+
+fn fields(record: &Record) -> FieldsAccount {
+    fields_of(record, &toy::text().tokenizer).unwrap()
+}
+
+#[test]
+fn tokens_passes_and_times_belong_to_fields() {
+    let record = record(JSON, "", r#"<{"a":>12<,"b":">x<"}>"#, StopReason::SchemaComplete);
+    let FieldsAccount { fields, open } = fields(&record);
+    assert_eq!(open, None);
+    let told: Vec<_> = fields
+        .iter()
+        .map(|f| (f.path.as_str(), f.chosen, f.forced, f.decode_passes, f.decode_ns))
+        .collect();
+    // The first choice is the prefill's; the brace at the end has a pass of its own.
+    let want = [("", 0, 3, 1, 10), ("/a", 2, 4, 1, 10), ("/b", 1, 6, 1, 10)];
+    assert_eq!(told, want);
+    let b = &fields[2];
+    assert_eq!((b.key_tokens, b.value_tokens, b.punctuation_tokens), (3, 3, 1));
+}
+
+#[test]
+fn a_cut_answer_names_its_open_field_and_a_prefill_is_nobodys() {
+    let tokens_max = 2;
+    let record = record(JSON, r#"{"a":"#, "\"x", StopReason::MaxTokens { tokens_max });
+    let FieldsAccount { fields, open } = fields(&record);
+    assert_eq!(open.as_deref(), Some("/a"));
+    let told: Vec<_> = fields.iter().map(|f| (f.path.as_str(), f.chosen)).collect();
+    assert_eq!(told, [("/a", 2)]);
+}
+
+#[test]
+fn an_answer_that_is_no_json_by_its_policy_has_no_fields() {
+    let record = record("", "", "{}", StopReason::Eos { token: TokenId(1) });
+    assert_eq!(fields_of(&record, &toy::text().tokenizer), None);
+    assert!(!asks_for_json(r#"{"constraints":{"min_tokens":3},"schema":1}"#));
+}

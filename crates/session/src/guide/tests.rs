@@ -1,0 +1,123 @@
+//! A form begins behind a thought, and goes on behind a prefill.
+
+use causeway_policy::{PolicyFile, THOUGHT_BUDGET};
+
+use super::*;
+use crate::forms::Forms;
+use crate::start::{Asked, Place, answer_rules, start};
+use crate::{compile, toy};
+
+const SCHEMA: &str = r#"{"type":"object","properties":{"a":{"enum":["x","y"]}},"required":["a"],"additionalProperties":false}"#;
+
+fn guide_of(side: &Arc<Text>, toml: &str, prefill: &str) -> Result<Box<dyn Guide>, SessionError> {
+    let file = PolicyFile::from_toml(&format!("schema = 1\n{toml}")).unwrap();
+    let policy = compile(&file, &toy::about(), &|_| None)?;
+    let prompt = toy::prompt_of(side, "go", prefill);
+    let asked = Asked {
+        id: causeway_request::RequestId(1),
+        received: serde_json::Value::Null,
+        seed: Some(1),
+        choice: 0,
+    };
+    let start = start(&toy::about(), &policy, prompt, asked, &Place::alone(16));
+    let rules = answer_rules(&policy, &start, Some(side));
+    let about = toy::about();
+    let forms = Forms::new(side, about.vocab_size, about.end_tokens);
+    let form = forms.plan(&policy.file().constraints.form)?;
+    let prefilled = start.request.effective.prefilled_tokens;
+    let guide = guide(&policy, &rules, form.as_ref(), &prefilled, side)?;
+    Ok(guide.expect("the policy has a form"))
+}
+
+fn schema(more: &str) -> String {
+    format!("[constraints]\nschema = '{SCHEMA}'\n{more}")
+}
+
+/// The answer of a reader who wants `wanted`; what is laid stands in brackets.
+fn written(toml: &str, prefill: &str, wanted: &str) -> (String, bool) {
+    let side = Arc::new(toy::text());
+    let mut guide = guide_of(&side, toml, prefill).unwrap();
+    let mut wanted = toy::tokens(&side, wanted).into_iter();
+    let mut found = String::new();
+    let piece = |token| String::from_utf8_lossy(side.tokenizer.piece(token).unwrap()).into_owned();
+    while !guide.is_complete() {
+        let token = if let Some(Laid { token, by }) = guide.laid() {
+            let brackets = if by == THOUGHT_BUDGET { "()" } else { "[]" };
+            found.push_str(&brackets[..1]);
+            found.push_str(&piece(token));
+            found.push_str(&brackets[1..]);
+            token
+        } else {
+            let Some(token) = wanted.next() else { break };
+            guide.prepare();
+            let allowed = guide.mask().unwrap().is_none_or(|mask| mask.allows(token));
+            assert!(allowed, "{found} then {}", piece(token));
+            found.push_str(&piece(token));
+            token
+        };
+        guide.read(token);
+    }
+    (found, guide.is_complete())
+}
+
+/// Each character in brackets.
+fn laid(text: &str) -> String {
+    text.chars().map(|c| format!("[{c}]")).collect()
+}
+
+#[test]
+fn what_a_schema_leaves_no_choice_about_is_laid() {
+    let (found, is_complete) = written(&schema(""), "", "y");
+    assert_eq!(found, format!("{}y{}", laid(r#"{"a":""#), laid(r#""}"#)));
+    assert!(is_complete);
+}
+
+#[test]
+fn a_form_goes_on_behind_a_prefill() {
+    let (found, is_complete) = written(&schema(""), r#"{"a":"#, "x");
+    assert_eq!(found, format!("{}x{}", laid("\""), laid(r#""}"#)));
+    assert!(is_complete);
+}
+
+#[test]
+fn a_prefill_that_breaks_the_form_or_fills_it_is_refused() {
+    let side = Arc::new(toy::text());
+    let refused = |prefill: &str, want: &str| {
+        let error = guide_of(&side, &schema(""), prefill).unwrap_err();
+        assert!(error.is_callers_mistake());
+        assert!(error.to_string().contains(want), "{error}");
+    };
+    refused(r#"{"b":"#, "breaks what `constraints.schema` asks for, at its token 2");
+    refused(r#"{"a":"x"}"#, "nothing is left to write");
+}
+
+#[test]
+fn a_thought_is_free_and_the_form_follows_it() {
+    let markers = "[reasoning]\nopen = \"<t>\"\nclose = \"</t>\"\n";
+    let (found, is_complete) = written(&schema(markers), "<t>", "so_{it}_is</t>x");
+    assert_eq!(found, format!("so_{{it}}_is</t>{}x{}", laid(r#"{"a":""#), laid(r#""}"#)));
+    assert!(is_complete);
+    let (found, _) = written(&schema(&format!("{markers}tokens_max = 2\n")), "<t>", "soy");
+    assert_eq!(found, format!("so(<)(/)(t)(>){}y{}", laid(r#"{"a":""#), laid(r#""}"#)));
+}
+
+#[test]
+fn an_answer_cannot_end_inside_a_thought() {
+    let side = Arc::new(toy::text());
+    let markers = "[reasoning]\nopen = \"<t>\"\nclose = \"</t>\"\n";
+    let mut guide = guide_of(&side, &schema(markers), "<t>").unwrap();
+    let mask = guide.mask().unwrap().unwrap();
+    assert!(!mask.allows(TokenId(1)) && mask.allows(TokenId(2)));
+}
+
+#[test]
+fn a_copy_says_the_same() {
+    let side = Arc::new(toy::text());
+    let mut guide = guide_of(&side, &schema(""), "").unwrap();
+    for _ in 0..3 {
+        let mut copy = guide.boxed();
+        assert_eq!(guide.laid(), copy.laid());
+        let laid = guide.laid().unwrap();
+        guide.read(laid.token);
+    }
+}
