@@ -7,6 +7,7 @@ use causeway_engine::{Ended, Engine, Output, Submission};
 use causeway_ledger::{Measured, Record, RecordBuilder, Shown, Start};
 use causeway_policy::{OnDisconnect, Policy};
 use causeway_request::{Canceller, RequestId, StepOutput, StopReason};
+use causeway_session::Forms;
 use causeway_text::{Answer, Text};
 
 use crate::clock::Clock;
@@ -46,7 +47,15 @@ pub(crate) fn generate<'a>(
     let id = RequestId(start.request.id);
     let request = start.request.effective.to_request(id);
     let rules = causeway_session::answer_rules(&policy, &start, text.map(Arc::as_ref));
-    let guide = |text| causeway_session::guide(&policy, &rules, text).map_err(session_failure);
+    let prefilled = start.request.effective.prefilled_tokens.as_slice();
+    let guide = |text: &Arc<Text>| {
+        let ends = policy.eos_tokens().to_vec();
+        let forms = Forms::new(text, policy.vocab_size(), ends);
+        let form = forms.plan(&policy.file().constraints.form);
+        let form = form.map_err(|error| session_failure(error.into()))?;
+        causeway_session::guide(&policy, &rules, form.as_ref(), prefilled, text)
+            .map_err(session_failure)
+    };
     let guide = text.map(guide).transpose()?.flatten();
     let answer = |text: &'a Arc<Text>| {
         Answer::new(&text.tokenizer, &rules).map(|answer| (text.as_ref(), answer))
@@ -121,6 +130,8 @@ impl Run<'_> {
         }
         for output in outputs {
             match output {
+                // Tokens that were laid behind the end of the text are no part of it.
+                Output::Step(_) if stopped.is_some() => {}
                 Output::Step(output) => stopped = self.read(&output, watcher)?,
                 Output::Ended(end) => ended = Some(end),
             }

@@ -46,26 +46,27 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Reads a policy file.
 pub(crate) fn read(path: &Path) -> Result<PolicyFile, Failure> {
-    PolicyFile::from_toml(&text(path)?)
+    PolicyFile::from_toml(&text(path, "policy")?)
         .with_context(|| format!("policy `{}`", path.display()))
         .map_err(Failure::caller)
 }
 
-/// The text of a policy file; one that is not there is the caller's mistake.
-pub(crate) fn text(path: &Path) -> Result<String, Failure> {
+/// The text of a policy file, or of another one that a policy has; one that is not there is the
+/// caller's mistake.
+pub(crate) fn text(path: &Path, what: &str) -> Result<String, Failure> {
     let name = path.display();
     let unreadable = |error: io::Error| {
         let is_callers_mistake = error.kind() == io::ErrorKind::NotFound;
         let error = anyhow::Error::new(error);
-        Failure::of(error.context(format!("cannot read the policy `{name}`")), is_callers_mistake)
+        Failure::of(error.context(format!("cannot read the {what} `{name}`")), is_callers_mistake)
     };
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
-        let sentence = anyhow!("the policy `{name}` has more than {FILE_BYTES_MAX} bytes");
+        let sentence = anyhow!("the {what} `{name}` has more than {FILE_BYTES_MAX} bytes");
         return Err(Failure::caller(sentence));
     }
     String::from_utf8(bytes)
-        .map_err(|_| Failure::caller(anyhow!("the policy `{name}` is not UTF-8 text")))
+        .map_err(|_| Failure::caller(anyhow!("the {what} `{name}` is not UTF-8 text")))
 }

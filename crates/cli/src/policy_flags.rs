@@ -4,6 +4,9 @@ use causeway_policy::{AccountLevel, Method, OnDisconnect, Peer, PolicyFile, Stag
 use causeway_request::TokenId;
 
 use crate::failure::Failure;
+use form::FormFlags;
+
+mod form;
 
 /// Policy fields on the command line; each one overrides its field of the policy file.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -20,6 +23,8 @@ pub(crate) struct PolicyFlags {
     prompt: PromptFlags,
     #[command(flatten)]
     constraints: ConstraintFlags,
+    #[command(flatten)]
+    form: FormFlags,
     #[command(flatten)]
     shape: ShapeFlags,
     #[command(flatten)]
@@ -195,13 +200,14 @@ impl PolicyFlags {
 
     /// Puts every flag given in place of its field, and checks the whole.
     pub(crate) fn apply(&self, file: &mut PolicyFile) -> Result<(), Failure> {
-        let Self { like, order, prompt, constraints, shape, run } = self;
+        let Self { like, order, prompt, constraints, form, shape, run } = self;
         file.like = like.or(file.like);
         if let Some(Order(order)) = order {
             file.order = Some(order.clone());
         }
         prompt.apply(file);
         constraints.apply(file);
+        form.apply(file)?;
         shape.apply(file);
         run.apply(file);
         file.check().map_err(Failure::caller)

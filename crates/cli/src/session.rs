@@ -14,6 +14,7 @@ pub(crate) fn compile(file: &PolicyFile, about: &About) -> Result<Policy, Failur
 }
 
 /// An engine for one request at a time.
-pub(crate) fn engine(model: causeway_model::Model, chunk: usize) -> Engine {
-    Engine::new(model, Limits { queue_max: 0, prefix_cache: false, ..Limits::new(1, chunk) })
+pub(crate) fn engine(model: causeway_model::Model, chunk: usize, fast_forward: bool) -> Engine {
+    let limits = Limits::new(1, chunk);
+    Engine::new(model, Limits { queue_max: 0, prefix_cache: false, fast_forward, ..limits })
 }

@@ -75,8 +75,8 @@ impl Progress {
 
 /// The account of a choice that has ended.
 fn account(ended: &Ended) -> Value {
-    let Ended { stop, account, passes, overrun, record, stored, is_given_again } = ended;
-    json!({
+    let Ended { stop, account, fields, passes, overrun, record, stored, is_given_again } = ended;
+    let mut told = json!({
         "state": "ended",
         "stop": wire::stop(stop),
         "cancelled_by": match stop {
@@ -92,7 +92,9 @@ fn account(ended: &Ended) -> Value {
         "record": record.to_string(),
         "stored": stored,
         "result_cache": is_given_again,
-    })
+    });
+    wire::put_fields(&mut told, fields.as_ref());
+    told
 }
 
 /// One request and its choices.

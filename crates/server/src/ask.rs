@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use causeway_engine::{Refusal, Submission};
-use causeway_ledger::{CacheKey, CacheState, Sha256, Start, Stored, Tags};
+use causeway_ledger::{CacheKey, Sha256, Start, Stored, Tags};
 use causeway_policy::{Guide, Policy};
 use causeway_request::{Priority, RequestId, TokenId};
-use causeway_session::{Asked, Given, Place, Prompt, answer_rules};
+use causeway_session::{Asked, FormPlan, Given, Prompt, ToolFormat, answer_rules};
 use causeway_text::{AnswerRules, CivilTime, StopMatcher};
 use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, Sender, channel, unbounded_channel};
@@ -67,6 +67,10 @@ pub(crate) struct Answering {
     /// The prompt's text after the template, where it has one.
     pub(crate) prompt: Option<String>,
     pub(crate) prompt_tokens: Vec<TokenId>,
+    /// Parts of the form asked for that have no effect.
+    pub(crate) warnings: Vec<String>,
+    /// How calls of tools are written, where there may be any.
+    pub(crate) tools: Option<ToolFormat>,
     pub(crate) events: Receiver<(u32, Event)>,
 }
 
@@ -89,6 +93,7 @@ impl Answering {
 struct Lowered {
     policy: Policy,
     prompt: Prompt,
+    form: Option<FormPlan>,
 }
 
 impl State {
@@ -119,10 +124,10 @@ impl State {
         let claim = self.claim(&ask);
         let arrived_ns = self.clock.now_ns();
         let model = self.registry.model(ask.model.as_deref()).await?;
-        let (ask, Lowered { policy, prompt }) = self.lower(ask, Arc::clone(&model)).await?;
+        let (ask, lowered) = self.lower(ask, Arc::clone(&model)).await?;
         ask.caller.origin.set_id(&claim.id);
         let entrance = Entrance { claim, lease, arrived_ns };
-        self.submit(ask, model, policy, prompt, entrance).await
+        self.submit(ask, model, lowered, entrance).await
     }
 
     /// The id under which a request is known: the one that its client gave it, where it is free.
@@ -153,7 +158,8 @@ impl State {
             check_length(&policy, &prompt, &model, &ask)?;
             let stops = StopMatcher::new(policy.stop_strings());
             stops.map_err(|error| ApiError::field("stop", error.to_string()))?;
-            Ok((ask, Lowered { policy, prompt }))
+            let form = model.form(&policy).map_err(|error| in_words_of(&ask.edits, error))?;
+            Ok((ask, Lowered { policy, prompt, form }))
         };
         match tokio::task::spawn_blocking(lower).await {
             Ok(lowered) => lowered,
@@ -165,23 +171,17 @@ impl State {
         self: &Arc<Self>,
         ask: Ask,
         model: Arc<Served>,
-        policy: Policy,
-        prompt: Prompt,
+        Lowered { policy, prompt, form }: Lowered,
         entrance: Entrance,
     ) -> Result<Answering, ApiError> {
-        let look = model.driver.look();
-        let place = Place {
-            queue: look.load.waiting,
-            concurrency: model.limits.running_max,
-            cache: if model.limits.prefix_cache { CacheState::Cold } else { CacheState::Off },
-            chunk: model.limits.budget,
-        };
+        let place = model.place();
         let received = ask.received.clone();
         let asked = Asked { id: RequestId(0), received, seed: ask.seed, choice: 0 };
         let start = causeway_session::start(&model.about, &policy, prompt, asked, &place);
         let rules = answer_rules(&policy, &start, Some(&model.text));
-        let guide = causeway_session::guide(&policy, &rules, &model.text);
-        let guide = guide.map_err(|error| in_words_of(&ask.edits, error.into()))?;
+        let guide = model.guide(&policy, &rules, form.as_ref(), &start);
+        let guide = guide.map_err(|error| in_words_of(&ask.edits, error))?;
+        let tools = form.as_ref().and_then(|form| model.forms.tools_of(form));
         let (sender, events) = channel(EVENTS_MAX);
         let policy = Arc::new(policy);
         let shared = Shared { entrance, model, policy, start, rules, guide, sender };
@@ -233,6 +233,8 @@ impl State {
             tells_tokens: ask.wants_tokens.is_some(),
             prompt: effective.prompt,
             prompt_tokens: effective.prompt_tokens.into_iter().map(TokenId).collect(),
+            warnings: form.as_ref().map(FormPlan::warnings).unwrap_or_default(),
+            tools,
             events,
         })
     }

@@ -7,9 +7,21 @@ use crate::error::ApiError;
 use crate::fields::Edit;
 
 /// Fields of a policy file that a request may fill where the file leaves them out: how much is
-/// asked for, of thought too, and what ends it. Everything else decides which token comes.
-const OPEN: &[&str] =
-    &["stop.tokens_max", "stop.strings", "stop.tokens", "choose.seed", THOUGHT_BUDGET];
+/// asked for, of thought too, what ends it, and the form that its reader needs. Everything else
+/// decides which token comes.
+const OPEN: &[&str] = &[
+    "stop.tokens_max",
+    "stop.strings",
+    "stop.tokens",
+    "choose.seed",
+    THOUGHT_BUDGET,
+    "constraints.schema",
+    "constraints.json_object",
+    "constraints.regex",
+    "constraints.grammar",
+    "constraints.choice",
+    "constraints.tools",
+];
 
 /// The field that names a thought's budget as the policy does.
 const BUDGET_FIELD: &str = "reasoning_tokens_max";
@@ -83,7 +95,8 @@ impl Base {
 fn refuse_other(edit: &Edit, fixed: &Value) -> Result<(), ApiError> {
     let own = edit.path.split('.').try_fold(fixed, |tree, key| tree.get(key));
     let own = own.unwrap_or(&Value::Null);
-    let is_left_out = own.is_null() || own.as_array().is_some_and(Vec::is_empty);
+    let is_left_out =
+        own.is_null() || *own == json!(false) || own.as_array().is_some_and(Vec::is_empty);
     if same(own, &edit.value) || (is_left_out && OPEN.contains(&edit.path)) {
         return Ok(());
     }

@@ -3,6 +3,7 @@
 use causeway_engine::PassAccount;
 use causeway_ledger::{Account, Sha256};
 use causeway_request::{StopReason, TokenId};
+use causeway_session::FieldsAccount;
 
 /// One thing that happened to one choice of a request.
 #[derive(Debug, Clone)]
@@ -46,6 +47,8 @@ pub struct TokenLine {
 pub struct Ended {
     pub stop: StopReason,
     pub account: Account,
+    /// What each field took, where the answer is JSON by its policy.
+    pub fields: Option<FieldsAccount>,
     pub passes: PassAccount,
     /// Tokens that the engine chose after the text had come to its end.
     pub overrun: u64,

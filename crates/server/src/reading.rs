@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use causeway_ledger::{CacheState, Measured, RecordBuilder, Shown, Start, Stored};
 use causeway_request::{StepOutput, StopReason};
+use causeway_session::fields_of;
 use causeway_text::{Answer, AnswerRules};
 
 use crate::clock::Clock;
@@ -70,13 +71,13 @@ impl<'t> Reading<'t> {
         let part = match read {
             Ok(part) => part,
             Err(error) => {
-                self.stopped = Some(StopReason::Error { message: error.to_string() });
+                self.stopped = Some(fault(&error));
                 return Part::default();
             }
         };
         let shown = if part.is_reasoning { Shown::Reasoning } else { Shown::Visible };
         if let Err(error) = self.builder.push_shown(output, piece, shown) {
-            self.stopped = Some(StopReason::Error { message: error.to_string() });
+            self.stopped = Some(fault(&error));
             return Part::default();
         }
         self.whole_bytes += part.visible_bytes;
@@ -153,9 +154,11 @@ impl<'t> Reading<'t> {
         if passes.cached_tokens > 0 {
             record.start.conditions.cache = CacheState::Warm;
         }
+        let fields = fields_of(&record, &model.text.tokenizer);
         let stored = Stored::new(record);
         let ended = Ended {
             stop,
+            fields,
             account: stored.record.end.account.clone(),
             passes,
             overrun: self.overrun,
@@ -176,6 +179,11 @@ fn token_line(output: &StepOutput, piece: &[u8]) -> TokenLine {
         rank: output.choice.rank,
         top: output.top.clone(),
     }
+}
+
+/// What cannot be read is no mistake of the caller's.
+fn fault(error: &dyn std::error::Error) -> StopReason {
+    StopReason::Error { message: error.to_string(), is_callers_mistake: false }
 }
 
 fn stop_string(rules: &AnswerRules, index: usize) -> StopReason {

@@ -6,6 +6,7 @@ use causeway_engine::PassAccount;
 use causeway_ledger::{CacheKey, CacheScope, Passes, Start, Step, StepCause, Stop, Store, Stored};
 use causeway_policy::THOUGHT_BUDGET;
 use causeway_request::{Cause, Choice, Digest, RequestId, StepOutput, StopReason, TokenId};
+use causeway_session::fields_of;
 use causeway_text::AnswerRules;
 
 use crate::accounts::Progress;
@@ -65,11 +66,13 @@ impl Again {
         }
         let (rest, stopped) = reading.rest(&model, &rules);
         outbox.push(rest);
+        let fields = fields_of(&record, &model.text.tokenizer);
         let mut account = record.end.account;
         account.passes = Passes { prefill: 0, decode: 0 };
         let ended = Ended {
             stop: stopped.unwrap_or(stop),
             account,
+            fields,
             passes: PassAccount::default(),
             overrun: 0,
             record: id,
@@ -131,8 +134,9 @@ fn stop_reason(stop: &Stop) -> StopReason {
             StopReason::ContextFull { context_len }
         }
         Stop::SchemaComplete {} => StopReason::SchemaComplete,
-        Stop::Cancelled { .. } | Stop::Deadline { .. } | Stop::Error { .. } => {
-            StopReason::Error { message: "a run that was cut short is not given again".to_owned() }
-        }
+        Stop::Cancelled { .. } | Stop::Deadline { .. } | Stop::Error { .. } => StopReason::Error {
+            message: "a run that was cut short is not given again".to_owned(),
+            is_callers_mistake: false,
+        },
     }
 }

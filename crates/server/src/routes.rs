@@ -4,6 +4,7 @@ pub(crate) mod chat;
 pub(crate) mod choices;
 pub(crate) mod completions;
 pub(crate) mod embeddings;
+mod form;
 pub(crate) mod health;
 pub(crate) mod messages;
 pub(crate) mod messages_in;

@@ -176,7 +176,10 @@ impl Run {
 /// What is said of a run whose engine is gone.
 fn lost(now_ns: u64) -> Spent {
     Spent {
-        stop: StopReason::Error { message: "the engine has stopped".to_owned() },
+        stop: StopReason::Error {
+            message: "the engine has stopped".to_owned(),
+            is_callers_mistake: false,
+        },
         account: causeway_engine::PassAccount::default(),
         occupancy_max: 1,
         ended_ns: now_ns,

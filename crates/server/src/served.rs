@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use causeway_engine::{Forward, Limits};
-use causeway_policy::{Policy, PolicyFile};
-use causeway_session::{About, Given, Loaded, Opening, Prompt, SessionError};
-use causeway_text::{CivilTime, Text};
+use causeway_ledger::{CacheState, Start};
+use causeway_policy::{Guide, Policy, PolicyFile};
+use causeway_session::{
+    About, FormPlan, Forms, Given, Loaded, Opening, Place, Prompt, SessionError,
+};
+use causeway_text::{AnswerRules, CivilTime, Text};
 
 use crate::clock::Clock;
 use crate::driver::{Around, Driver, Pace};
@@ -18,6 +21,7 @@ use crate::options::Sizing;
 pub struct Served {
     pub about: About,
     pub text: Arc<Text>,
+    pub forms: Forms,
     pub driver: Driver,
     /// Requests that run at once, and tokens of a pass at most.
     pub limits: Limits,
@@ -106,7 +110,9 @@ impl Served {
         let around = Around { name: name.clone(), pace, clock, observer, kv_disk };
         let driver = Driver::start(model, around)
             .map_err(|source| ServeModelError::Thread { name, source })?;
-        Ok(Self { about, text: Arc::new(text), driver, limits })
+        let ends = about.end_tokens.clone();
+        let forms = Forms::new(&text, about.vocab_size, ends);
+        Ok(Self { about, text: Arc::new(text), forms, driver, limits })
     }
 
     /// The policy of one request, fitted to this model.
@@ -115,6 +121,42 @@ impl Served {
     /// Tokens that the model lacks, or a field that no run of it would heed.
     pub fn compile(&self, file: &PolicyFile) -> Result<Policy, ApiError> {
         Ok(causeway_session::compile(file, &self.about, &|_| None)?)
+    }
+
+    /// The plan of the form that a policy asks for; the first one of a model takes longer.
+    ///
+    /// # Errors
+    /// A form that cannot be held.
+    pub fn form(&self, policy: &Policy) -> Result<Option<FormPlan>, ApiError> {
+        let form = self.forms.plan(&policy.file().constraints.form);
+        Ok(form.map_err(SessionError::from)?)
+    }
+
+    /// Where a run that comes now takes place.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        let Limits { running_max, budget, prefix_cache, .. } = self.limits;
+        Place {
+            queue: self.driver.look().load.waiting,
+            concurrency: running_max,
+            cache: if prefix_cache { CacheState::Cold } else { CacheState::Off },
+            chunk: budget,
+        }
+    }
+
+    /// What an answer is held to beside its policy.
+    ///
+    /// # Errors
+    /// A budget of thought that cannot be kept, a response prefill that breaks the form.
+    pub fn guide(
+        &self,
+        policy: &Policy,
+        rules: &AnswerRules,
+        form: Option<&FormPlan>,
+        start: &Start,
+    ) -> Result<Option<Box<dyn Guide>>, ApiError> {
+        let prefilled = &start.request.effective.prefilled_tokens;
+        Ok(causeway_session::guide(policy, rules, form, prefilled, &self.text)?)
     }
 
     /// The tokens of one request's prompt.

@@ -3,6 +3,7 @@
 use causeway_engine::PassAccount;
 use causeway_ledger::{Account, CancelledBy, Stop};
 use causeway_request::{Canceller, StopReason};
+use causeway_session::FieldsAccount;
 use serde_json::{Value, json};
 
 use crate::event::Ended;
@@ -85,7 +86,7 @@ pub(crate) fn logprob(logprob: f64) -> Value {
 /// What the extension says of one choice.
 #[must_use]
 pub(crate) fn choice(index: u32, ended: &Ended) -> Value {
-    json!({
+    let mut choice = json!({
         "index": index,
         "record": ended.record.to_string(),
         "stored": ended.stored,
@@ -93,5 +94,15 @@ pub(crate) fn choice(index: u32, ended: &Ended) -> Value {
         "stop": stop(&ended.stop),
         "tokens": tokens(&ended.account),
         "passes": passes(&ended.account, &ended.passes, ended.overrun),
-    })
+    });
+    put_fields(&mut choice, ended.fields.as_ref());
+    choice
+}
+
+/// Says what each field of an answer took, where the answer has fields.
+pub(crate) fn put_fields(told: &mut Value, account: Option<&FieldsAccount>) {
+    if let Some(FieldsAccount { fields, open }) = account {
+        told["fields"] = json!(fields);
+        told["open_field"] = json!(open);
+    }
 }

@@ -22,6 +22,7 @@ mod serve;
 mod template;
 mod tokenize;
 mod trace;
+mod trim;
 
 use crate::failure::Outcome;
 
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     Schema(schema::Args),
     /// Say in which order a JSON schema's fields are written, and what each follows from.
     Order(order::Args),
+    /// Say what it would buy to leave a field out of an answer.
+    Trim(trim::Args),
     /// Run a policy on literal logits.
     Choose(choose::Args),
     /// Render messages through a chat template.
@@ -86,6 +89,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Score(args) => score::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Order(args) => order::run(&args),
+        Command::Trim(args) => trim::run(&args),
         Command::Choose(args) => choose::run(&args),
         Command::Template(args) => template::run(&args),
         Command::Replay(args) => replay::run(&args),

@@ -38,27 +38,29 @@ enum Action {
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut out = std::io::stdout().lock();
     match &args.action {
-        Action::Check { file: path } => match PolicyFile::from_toml(&policy_choice::text(path)?) {
-            Ok(file) => {
-                let identity = &file.identity;
-                let name = identity.name.as_deref().unwrap_or("(no name)");
-                let version = identity.version.as_deref().unwrap_or("(no version)");
-                writeln!(out, "ok: {name} {version} {}", file.hash_hex())?;
-                Ok(())
-            }
-            Err(error) => {
-                for problem in error.problems() {
-                    writeln!(out, "{problem}")?;
+        Action::Check { file: path } => {
+            match PolicyFile::from_toml(&policy_choice::text(path, "policy")?) {
+                Ok(file) => {
+                    let identity = &file.identity;
+                    let name = identity.name.as_deref().unwrap_or("(no name)");
+                    let version = identity.version.as_deref().unwrap_or("(no version)");
+                    writeln!(out, "ok: {name} {version} {}", file.hash_hex())?;
+                    Ok(())
                 }
-                let count = error.problems().len();
-                let sentence = match count {
-                    0 => anyhow!("`{}`: {error}", path.display()),
-                    1 => anyhow!("`{}` has 1 mistake", path.display()),
-                    _ => anyhow!("`{}` has {count} mistakes", path.display()),
-                };
-                Err(Failure::caller(sentence))
+                Err(error) => {
+                    for problem in error.problems() {
+                        writeln!(out, "{problem}")?;
+                    }
+                    let count = error.problems().len();
+                    let sentence = match count {
+                        0 => anyhow!("`{}`: {error}", path.display()),
+                        1 => anyhow!("`{}` has 1 mistake", path.display()),
+                        _ => anyhow!("`{}` has {count} mistakes", path.display()),
+                    };
+                    Err(Failure::caller(sentence))
+                }
             }
-        },
+        }
         Action::Hash { file: path, canonical } => {
             let file = read(Some(path))?;
             let line = if *canonical { file.to_canonical_json() } else { file.hash_hex() };

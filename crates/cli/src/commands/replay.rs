@@ -32,6 +32,10 @@ pub(crate) struct Args {
     /// Most prompt positions computed in one pass; changes no bit of the answer.
     #[arg(long, value_name = "TOKENS", default_value_t = 512)]
     chunk: usize,
+    /// Give each token that the form leaves no choice about a pass of its own; changes no bit of
+    /// the answer.
+    #[arg(long)]
+    no_fast_forward: bool,
     /// Print the verdict as one line of JSON.
     #[arg(long)]
     json: bool,
@@ -70,7 +74,7 @@ fn run_again(recorded: &Record, args: &Args) -> Result<Record, Failure> {
     let budget = recorded.to_request().tokens_max as u64;
     start.request.effective.tokens_max = start.request.effective.tokens_max.min(budget);
     let Loaded { model, text, .. } = loaded;
-    let mut engine = session::engine(model, flags.chunk()?);
+    let mut engine = session::engine(model, flags.chunk()?, !args.no_fast_forward);
     let text = text.map(Arc::new);
     let job = Job { start, policy, text: text.as_ref() };
     generate(&mut engine, job, &Clock::start(), &interrupted, &mut Silent)

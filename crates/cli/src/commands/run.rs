@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use causeway_ledger::{Account, Record};
 use causeway_request::{RequestId, StepOutput};
 use causeway_session as session_room;
-use causeway_session::{Given, Loaded, Place, with_template};
+use causeway_session::{FieldsAccount, Given, Loaded, Place, with_template};
 use causeway_text::Chat;
 use serde_json::{Value, json};
 
@@ -23,11 +23,17 @@ use crate::policy_choice::PolicyChoice;
 use crate::prompting::prompt;
 use crate::session;
 
+mod fields;
+
 /// Arguments of `causeway run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     ask: Ask,
+    /// Say behind the account what each field of a JSON answer took: tokens chosen and forced,
+    /// decode passes, time.
+    #[arg(long)]
+    fields: bool,
     /// Write one JSON object in place of text: text, tokens, stop and account.
     #[arg(long)]
     json: bool,
@@ -42,6 +48,10 @@ pub(crate) struct Ask {
     asked: Asked,
     #[command(flatten)]
     policy: PolicyChoice,
+    /// Give each token that the form leaves no choice about a pass of its own; changes no bit of
+    /// the answer.
+    #[arg(long)]
+    no_fast_forward: bool,
     /// Write the record of the run to FILE.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -203,9 +213,9 @@ pub(super) fn clear_progress() {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Outcome {
-    let record = answer(&args.ask, &mut Stream { quiet: args.json })?;
+    let (record, fields) = answer(&args.ask, &mut Stream { quiet: args.json })?;
     let printed = if args.json {
-        let line = json_line(&record)?;
+        let line = json_line(&record, fields.as_ref())?;
         writeln!(io::stdout(), "{line}")
     } else if record.end.text.ends_with('\n') {
         Ok(())
@@ -215,6 +225,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let printed = printed.map_err(Failure::from);
     if !args.json && matches!(printed, Ok(()) | Err(Failure::ReaderGone)) {
         eprintln!("{}{}", account_line(&record), args.ask.kept(&record));
+        if args.fields {
+            eprint!("{}", fields::table(fields.as_ref()));
+        }
     }
     printed?;
     match &record.end.stop {
@@ -226,8 +239,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// Loads the model, runs the request under a watcher, and makes the record; writes it where one
-/// is asked for.
-pub(super) fn answer(ask: &Ask, watcher: &mut dyn Watcher) -> Result<Record, Failure> {
+/// is asked for. Beside it comes what each field took, where the answer is JSON by its policy.
+pub(super) fn answer(
+    ask: &Ask,
+    watcher: &mut dyn Watcher,
+) -> Result<(Record, Option<FieldsAccount>), Failure> {
     if let Some(path) = &ask.record {
         causeway_ledger::probe(path).map_err(write_failure)?;
     }
@@ -249,7 +265,7 @@ pub(super) fn answer(ask: &Ask, watcher: &mut dyn Watcher) -> Result<Record, Fai
     let chunk = ask.model.chunk()?;
     let asked = session_room::Asked { id: RequestId(1), received, seed, choice: 0 };
     let start = session_room::start(&about, &policy, prompt, asked, &Place::alone(chunk));
-    let mut engine = session::engine(model, chunk);
+    let mut engine = session::engine(model, chunk, !ask.no_fast_forward);
     let text = text.map(Arc::new);
     let job = Job { start, policy, text: text.as_ref() };
     let record = generate(&mut engine, job, &Clock::start(), &interrupted, watcher)?;
@@ -259,7 +275,8 @@ pub(super) fn answer(ask: &Ask, watcher: &mut dyn Watcher) -> Result<Record, Fai
     if let Some(mut store) = store {
         store.insert(record.clone()).map_err(store_failure)?;
     }
-    Ok(record)
+    let fields = text.and_then(|text| session_room::fields_of(&record, &text.tokenizer));
+    Ok((record, fields))
 }
 
 /// A flag that the first Ctrl-C sets; the second ends the process at once.
@@ -274,9 +291,9 @@ pub(super) fn interrupts() -> Result<Arc<AtomicBool>, Failure> {
     Ok(flag)
 }
 
-fn json_line(record: &Record) -> Result<String, Failure> {
+fn json_line(record: &Record, fields: Option<&FieldsAccount>) -> Result<String, Failure> {
     let tokens: Vec<u32> = record.steps.iter().map(|step| step.token).collect();
-    let line = json!({
+    let mut line = json!({
         "text": record.end.text,
         "tokens": tokens,
         "stop": record.end.stop,
@@ -285,6 +302,10 @@ fn json_line(record: &Record) -> Result<String, Failure> {
         "policy": record.start.policy.sha256,
         "record": record.id(),
     });
+    if let Some(FieldsAccount { fields, open }) = fields {
+        line["fields"] = json!(fields);
+        line["open_field"] = json!(open);
+    }
     serde_json::to_string(&line).map_err(Failure::world)
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let whitespace = if args.flexible { Whitespace::Flexible } else { Whitespace::Compact };
     if let Some(folder) = &args.mask_bench {
         let model = args.model.as_deref().unwrap_or(causeway_models::DEFAULT_MODEL);
-        let tokenizer = Arc::new(open(model)?.tokenizer);
+        let tokenizer = open(model)?.tokenizer;
         let clock = Clock::start();
         let environment = environment(tokenizer)?;
         let built_ns = clock.now_ns();
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return bench::run(folder, &vocabulary, whitespace);
     }
     let environment = match &args.model {
-        Some(model) => environment(Arc::new(open(model)?.tokenizer))?,
+        Some(model) => environment(open(model)?.tokenizer)?,
         None => Environment::of_bytes(),
     };
     answer_lines(|line| answer(line, &environment, whitespace))

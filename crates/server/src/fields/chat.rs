@@ -2,12 +2,14 @@
 
 use super::Rule::{Only, Refused, Route};
 use super::shared::{
-    CHOICES, DELIVERY, OPENAI, SAMPLING, STOP, STOPPING, field, temperature, tokens_max,
+    CHOICES, DELIVERY, FORMS, OPENAI, SAMPLING, STOP, STOPPING, field, temperature, tokens_max,
 };
 use super::{Field, Kind, Plain, Table};
 
 /// Most messages of one chat.
 pub const MESSAGES_MAX: usize = 4096;
+/// Most tools of one chat.
+pub const TOOLS_MAX: usize = 128;
 /// Most of the best tokens that are told beside each token.
 pub const TOP_LOGPROBS_MAX: u64 = 20;
 
@@ -24,10 +26,10 @@ const OWN: &[Field] = &[
     field("chat_template_kwargs", Route(Kind::Object)),
     field("continue_final_message", Route(Kind::Flag)),
     field("add_generation_prompt", Only(&[Plain::Flag(true)], "an answer always has its header")),
-    field("tools", Only(&[Plain::EmptyList], "no model here calls tools yet")),
-    field("tool_choice", Only(&[Plain::Word("none")], "no model here calls tools yet")),
-    field("parallel_tool_calls", Refused("no model here calls tools yet")),
-    field("functions", Refused("it is superseded by `tools`, which is not supported yet")),
+    field("tools", Route(Kind::List { count_max: TOOLS_MAX })),
+    field("tool_choice", Route(Kind::Any)),
+    field("parallel_tool_calls", Route(Kind::Flag)),
+    field("functions", Refused("it is superseded by `tools`")),
     field("function_call", Refused("it is superseded by `tool_choice`")),
     field("modalities", Route(Kind::List { count_max: 8 })),
     field("audio", Refused("answers are text")),
@@ -40,4 +42,4 @@ const OWN: &[Field] = &[
 ];
 
 /// Everything that a chat completion may hold.
-pub const CHAT: Table = &[OWN, SAMPLING, STOPPING, DELIVERY, OPENAI];
+pub const CHAT: Table = &[OWN, SAMPLING, STOPPING, FORMS, DELIVERY, OPENAI];

@@ -2,7 +2,7 @@
 
 use super::Rule::{Only, Refused, Route};
 use super::shared::{
-    CHOICES, DELIVERY, OPENAI, SAMPLING, STOP, STOPPING, field, temperature, tokens_max,
+    CHOICES, DELIVERY, FORMS, OPENAI, SAMPLING, STOP, STOPPING, field, temperature, tokens_max,
 };
 use super::{Field, Kind, Plain, Table};
 
@@ -23,4 +23,4 @@ const OWN: &[Field] = &[
 ];
 
 /// Everything that a completion may hold.
-pub const COMPLETIONS: Table = &[OWN, SAMPLING, STOPPING, DELIVERY, OPENAI];
+pub const COMPLETIONS: Table = &[OWN, SAMPLING, STOPPING, FORMS, DELIVERY, OPENAI];

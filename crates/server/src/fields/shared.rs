@@ -71,6 +71,23 @@ pub const STOPPING: &[Field] = &[
     field("ignore_eos", Policy("stop.ignore_eos", Kind::Flag)),
 ];
 
+/// What the answer must be, in the words of other engines' clients; OpenAI's own stand with its
+/// APIs.
+pub const FORMS: &[Field] = &[
+    field("guided_json", Route(Kind::Any)),
+    field("guided_regex", Policy("constraints.regex", Kind::Text { bytes_max: 256 << 10 })),
+    field("guided_grammar", Policy("constraints.grammar", Kind::Text { bytes_max: 256 << 10 })),
+    field(
+        "guided_choice",
+        Policy("constraints.choice", Kind::TextList { count_max: 10_000, bytes_max: 256 << 10 }),
+    ),
+    field("structured_outputs", Route(Kind::Object)),
+    field(
+        "json_whitespace",
+        Policy("constraints.whitespace", Kind::Word(&["compact", "flexible"])),
+    ),
+];
+
 /// How a request is served, and how its answer comes, in every API.
 pub const DELIVERY: &[Field] = &[
     field("model", Route(NAME)),

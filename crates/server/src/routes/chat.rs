@@ -5,11 +5,12 @@ use std::sync::Arc;
 use axum::extract::{Request, State as Shared};
 use axum::http::StatusCode;
 use axum::response::Response;
+use causeway_request::StopReason;
 use causeway_session::Given;
 use serde_json::{Map, Value, json};
 
 use super::choices::{self, Delivery, Whole};
-use super::{messages_in, thought};
+use super::{form, messages_in, thought};
 use crate::ask::{Answering, Ask};
 use crate::auth::Caller;
 use crate::error::{ApiError, json_response};
@@ -21,6 +22,9 @@ use crate::http::sse::{self, Sse};
 use crate::outbox::Gone;
 use crate::state::State;
 use crate::wire;
+use calls::Calls;
+
+mod calls;
 
 /// Answers a chat, whole or as a stream.
 ///
@@ -38,7 +42,9 @@ pub(crate) async fn answer(
         let (sse, response) = sse::stream();
         tokio::spawn(async move {
             // A reader that is gone needs no last word.
-            let _ = Chunks { answering, delivery, sse, state }.write().await;
+            let of = |choice| Calls::new(answering.tools, &answering.id, choice);
+            let calls = (0..answering.choices as usize).map(of).collect();
+            let _ = Chunks { answering, delivery, calls, sse, state }.write().await;
         });
         return Ok(response);
     }
@@ -50,7 +56,7 @@ pub(crate) async fn answer(
 fn read(object: Map<String, Value>, caller: Caller) -> Result<(Ask, Delivery), ApiError> {
     let mut fields = Fields::read(CHAT, &object)?;
     let delivery = choices::delivery(&fields)?;
-    check_format(&fields)?;
+    check_modalities(&fields)?;
     let top = fields.count("top_logprobs");
     if top.is_some_and(|top| top > 0) && !fields.flag("logprobs") {
         let text = "`top_logprobs` is given, but `logprobs` is not true";
@@ -60,6 +66,8 @@ fn read(object: Map<String, Value>, caller: Caller) -> Result<(Ask, Delivery), A
     let chat = messages_in::chat(&fields)?;
     let mut edits = choices::edits(&mut fields)?;
     thought::of_effort(&fields, &mut edits)?;
+    form::of_response_format(&fields, &mut edits)?;
+    form::of_tools(&fields, &mut edits)?;
     let wants_tokens = fields.flag("logprobs").then_some(top);
     let ask = Ask {
         wants_tokens,
@@ -76,17 +84,7 @@ fn read(object: Map<String, Value>, caller: Caller) -> Result<(Ask, Delivery), A
 }
 
 /// Answers are text.
-fn check_format(fields: &Fields) -> Result<(), ApiError> {
-    if let Some(format) = fields.value("response_format") {
-        let kind = format["type"].as_str().unwrap_or_default();
-        if kind != "text" {
-            let text = format!(
-                "`response_format` has the type `{}`, only `text` is supported",
-                kind.chars().take(64).collect::<String>()
-            );
-            return Err(ApiError::field("response_format", text).with_code("unsupported_parameter"));
-        }
-    }
+fn check_modalities(fields: &Fields) -> Result<(), ApiError> {
     if let Some(modalities) = fields.value("modalities")
         && *modalities != json!(["text"])
     {
@@ -99,7 +97,13 @@ fn check_format(fields: &Fields) -> Result<(), ApiError> {
 fn completion(answering: &Answering, wholes: &[Whole], delivery: Delivery) -> Value {
     let choice = |(index, whole): (usize, &Whole)| {
         let Whole { part, ended } = whole;
-        let mut message = json!({ "role": "assistant", "content": part.visible, "refusal": null });
+        let calls = Calls::new(answering.tools, &answering.id, index);
+        let (content, calls) = calls.whole(&part.visible);
+        let mut message = json!({ "role": "assistant", "content": content, "refusal": null });
+        let finish_reason = finish_reason(&ended.stop, !calls.is_empty());
+        if !calls.is_empty() {
+            message["tool_calls"] = json!(calls);
+        }
         if delivery.include_reasoning && !part.reasoning.is_empty() {
             message["reasoning_content"] = json!(part.reasoning);
         }
@@ -107,7 +111,7 @@ fn completion(answering: &Answering, wholes: &[Whole], delivery: Delivery) -> Va
             "index": index,
             "message": message,
             "logprobs": logprobs(answering, &part.tokens),
-            "finish_reason": wire::finish_reason(&ended.stop),
+            "finish_reason": finish_reason,
         })
     };
     let ended: Vec<&Ended> = wholes.iter().map(|whole| &whole.ended).collect();
@@ -125,6 +129,14 @@ fn completion(answering: &Answering, wholes: &[Whole], delivery: Delivery) -> Va
         answer["causeway"] = choices::extension(answering, &all);
     }
     answer
+}
+
+/// OpenAI's word for an end; calls that came have one of their own.
+fn finish_reason(stop: &StopReason, has_calls: bool) -> &'static str {
+    match wire::finish_reason(stop) {
+        "stop" if has_calls => "tool_calls",
+        other => other,
+    }
 }
 
 /// The tokens of a part; `null` where none were asked for.
@@ -159,6 +171,8 @@ pub(super) fn logprobs(answering: &Answering, tokens: &[TokenLine]) -> Value {
 struct Chunks {
     answering: Answering,
     delivery: Delivery,
+    /// By choice.
+    calls: Vec<Calls>,
     sse: Sse,
     state: Arc<State>,
 }
@@ -199,20 +213,25 @@ impl Chunks {
         self.close(&ended).await
     }
 
-    async fn part(&self, choice: u32, part: Part) -> Result<(), Gone> {
-        let mut delta = json!({});
-        if !part.visible.is_empty() {
-            delta["content"] = json!(part.visible);
-        }
+    async fn part(&mut self, choice: u32, part: Part) -> Result<(), Gone> {
+        let mut deltas = self.calls[choice as usize].feed(&part.visible);
         if self.delivery.include_reasoning && !part.reasoning.is_empty() {
-            delta["reasoning_content"] = json!(part.reasoning);
+            let reasoning = json!(part.reasoning);
+            match deltas.first_mut() {
+                Some(first) => first["reasoning_content"] = reasoning,
+                None => deltas.push(json!({ "reasoning_content": reasoning })),
+            }
         }
-        let is_nothing = delta.as_object().is_some_and(Map::is_empty) && part.tokens.is_empty();
-        if is_nothing {
-            return Ok(());
+        if deltas.is_empty() && !part.tokens.is_empty() {
+            deltas.push(json!({}));
         }
-        let tokens = logprobs(&self.answering, &part.tokens);
-        self.chunk(choice, delta, tokens).await
+        // Tokens come with the first text that they are a part of.
+        let mut tokens = part.tokens.as_slice();
+        for delta in deltas {
+            let told = logprobs(&self.answering, std::mem::take(&mut tokens));
+            self.chunk(choice, delta, told).await?;
+        }
+        Ok(())
     }
 
     async fn close(&self, ended: &[&Ended]) -> Result<(), Gone> {
@@ -230,13 +249,17 @@ impl Chunks {
         self.sse.done().await
     }
 
-    /// The chunk that says why a choice ended, and what it took.
-    async fn last(&self, index: u32, ended: &Ended) -> Result<(), Gone> {
+    /// The chunk that says why a choice ended, and what it took; before it, what still waited.
+    async fn last(&mut self, index: u32, ended: &Ended) -> Result<(), Gone> {
+        for delta in self.calls[index as usize].finish() {
+            self.chunk(index, delta, Value::Null).await?;
+        }
+        let has_calls = self.calls[index as usize].any();
         let choice = json!({
             "index": index,
             "delta": {},
             "logprobs": null,
-            "finish_reason": wire::finish_reason(&ended.stop),
+            "finish_reason": finish_reason(&ended.stop, has_calls),
         });
         let mut chunk = self.envelope(json!([choice]));
         if self.delivery.extends {

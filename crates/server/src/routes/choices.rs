@@ -4,6 +4,7 @@ use causeway_request::{Priority, StopReason};
 use causeway_session::Given;
 use serde_json::{Map, Value, json};
 
+use super::form;
 use crate::ask::{Answering, Ask};
 use crate::auth::Caller;
 use crate::error::ApiError;
@@ -63,9 +64,10 @@ pub(crate) fn delivery(fields: &Fields) -> Result<Delivery, ApiError> {
 /// Edits that are not one field of the policy each.
 ///
 /// # Errors
-/// Two budgets that differ, or markers that are not two.
+/// Two budgets that differ, markers that are not two, or a form that is none.
 pub(crate) fn edits(fields: &mut Fields) -> Result<Vec<Edit>, ApiError> {
     let mut edits = std::mem::take(&mut fields.edits);
+    form::of_guided(fields, &mut edits)?;
     let budgets: Vec<&Edit> = edits.iter().filter(|edit| edit.path == "stop.tokens_max").collect();
     if let [first, second] = budgets[..]
         && first.value != second.value
@@ -166,7 +168,12 @@ pub(crate) fn broken() -> ApiError {
 /// An end that is an error on the wire.
 pub(crate) fn failure(ended: &Ended) -> Option<ApiError> {
     match &ended.stop {
-        StopReason::Error { message } => Some(ApiError::server(message.clone())),
+        StopReason::Error { message, is_callers_mistake: true } => {
+            Some(ApiError::bad_request(message.clone()))
+        }
+        StopReason::Error { message, is_callers_mistake: false } => {
+            Some(ApiError::server(message.clone()))
+        }
         StopReason::Deadline { .. } if ended.passes.is_wait_over => {
             let text = "the request waited for its first pass longer than the server's limit";
             Some(ApiError::busy(text, 5).with_code("wait_over"))
@@ -178,12 +185,16 @@ pub(crate) fn failure(ended: &Ended) -> Option<ApiError> {
 /// The extension object of an answer, about these of its choices.
 pub(crate) fn extension(answering: &Answering, ended: &[(u32, &Ended)]) -> Value {
     let choices = ended.iter().map(|(index, ended)| wire::choice(*index, ended));
-    json!({
+    let mut extension = json!({
         "request": answering.id,
         "policy": answering.policy.to_string(),
         "seed": answering.seed,
         "choices": choices.collect::<Vec<_>>(),
-    })
+    });
+    if !answering.warnings.is_empty() {
+        extension["warnings"] = json!(answering.warnings);
+    }
+    extension
 }
 
 /// Whoever `admit` let in.

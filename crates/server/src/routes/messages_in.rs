@@ -3,6 +3,7 @@
 use causeway_text::{Chat, ChatValue};
 use serde_json::{Map, Value, json};
 
+use super::form;
 use crate::error::ApiError;
 use crate::fields::Fields;
 
@@ -46,8 +47,10 @@ pub(crate) fn made(
     let variables = variables.map_or_else(Vec::new, |variables| {
         variables.iter().map(|(name, value)| (name.clone(), lowered(value))).collect()
     });
+    let tools = fields.value("tools").filter(|_| form::has_tools(fields));
     Ok(Chat {
         messages: lowered(&Value::Array(messages)),
+        tools: tools.map(lowered),
         continue_final_message: continues,
         variables,
         ..Chat::default()

@@ -14,12 +14,12 @@ use serde_json::{Map, Value};
 
 use super::choices::{self, Delivery};
 use super::segments::{self, Segments};
-use super::thought;
+use super::{form, thought};
 use crate::ask::Ask;
 use crate::auth::Caller;
 use crate::error::{ApiError, json_response};
 use crate::fields::responses::RESPONSES;
-use crate::fields::{Fields, Plain};
+use crate::fields::{Edit, Fields};
 use crate::http::{body, sse};
 use crate::state::State;
 use object::Repeated;
@@ -70,12 +70,12 @@ fn read(
         let text = format!("`{name}` is not supported: the last event always has the usage");
         return Err(ApiError::field(name, text).with_code("unsupported_parameter"));
     }
-    check_text(&fields)?;
     let wants_tokens = wants_tokens(&fields)?;
     let chat = input::chat(&fields)?;
     let repeated = Repeated::new(&fields, state);
     let mut edits = choices::edits(&mut fields)?;
     thought::of_reasoning(&fields, &mut edits)?;
+    of_text(&fields, &mut edits)?;
     let ask = Ask {
         wants_tokens,
         ..choices::ask(&fields, ("resp", "input"), Given::Messages(chat), edits, caller, object)
@@ -83,15 +83,16 @@ fn read(
     Ok((ask, delivery, repeated))
 }
 
-/// Answers are plain text.
-fn check_text(fields: &Fields) -> Result<(), ApiError> {
+/// What form the answer's text has.
+fn of_text(fields: &Fields, edits: &mut Vec<Edit>) -> Result<(), ApiError> {
     let options = fields.value("text").and_then(Value::as_object).into_iter().flatten();
-    for (name, value) in options {
-        let is_plain = name == "format" && Plain::Typed("text").is(value);
-        if !is_plain && !value.is_null() {
+    for (name, value) in options.filter(|(_, value)| !value.is_null()) {
+        if name == "format" {
+            form::of_text_format(value, edits)?;
+        } else {
             let shown: String = name.chars().take(64).collect();
             let param = format!("text.{shown}");
-            let text = format!("`{param}` is not supported: answers are text of no set form");
+            let text = format!("`{param}` is not supported, only `text.format` is");
             return Err(ApiError::field(param, text).with_code("unsupported_parameter"));
         }
     }

@@ -129,23 +129,25 @@ impl Forward for Scripted {
             }
             let known = span.first_position + span.tokens.len();
             let tokens = tokens_of(cache, span.request, known);
-            let is_due = span.logits_wanted > 0;
-            let prompt_len = if is_due { self.prompt_len(span.request, known) } else { known };
+            // A row behind the prompt, and one behind each token that was laid.
+            let due = span.logits_wanted;
+            let first = known + 1 - due.max(1);
+            let prompt_len = if due > 0 { self.prompt_len(span.request, first) } else { known };
             let answer = self.answer(&tokens[..prompt_len.min(known)]);
             let step = known - prompt_len.min(known);
+            let steps = (first - prompt_len.min(first)..=step).take(due);
             if let Some((answer, _)) = answer {
                 let is_prompt = span.first_position < prompt_len;
                 let own_ms = if is_prompt { answer.prefill_delay_ms } else { answer.delay_ms };
                 let hang_ms = if answer.hangs_at == Some(step) { answer.hang_ms } else { 0 };
                 delay_ms = delay_ms.max(own_ms).max(hang_ms);
-                assert!(!is_due || answer.panics_at != Some(step), "the script panics here");
-                if is_due && answer.fails_at == Some(step) {
+                let panics = |step| answer.panics_at == Some(step);
+                assert!(!steps.clone().any(panics), "the script panics here");
+                if let Some(step) = steps.clone().find(|step| answer.fails_at == Some(*step)) {
                     return Err(Failed { step });
                 }
             }
-            if is_due {
-                rows.push(self.row(answer, step));
-            }
+            rows.extend(steps.map(|step| self.row(answer, step)));
         }
         std::thread::sleep(Duration::from_millis(delay_ms));
         let rows: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();

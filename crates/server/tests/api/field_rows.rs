@@ -42,12 +42,12 @@ pub(crate) const APIS: &[Api] = &[
     Api {
         path: "/v1/chat/completions",
         least: r#"{"messages": [{"role": "user", "content": "go"}]}"#,
-        rows: &[CHAT, CHOICES, SAMPLING, SEED, STOP, OPENAI, STREAMING, OWN, OWN_CHAT],
+        rows: &[CHAT, CHOICES, SAMPLING, SEED, STOP, OPENAI, STREAMING, FORMS, OWN, OWN_CHAT],
     },
     Api {
         path: "/v1/completions",
         least: r#"{"prompt": "go"}"#,
-        rows: &[COMPLETIONS, CHOICES, SAMPLING, SEED, STOP, OPENAI, STREAMING, OWN],
+        rows: &[COMPLETIONS, CHOICES, SAMPLING, SEED, STOP, OPENAI, STREAMING, FORMS, OWN],
     },
     Api {
         path: "/v1/responses",
@@ -76,11 +76,15 @@ const CHAT: &[Row] = &[
     taken("max_completion_tokens", "4", &["0", "-5", "true", "100000000"]),
     taken("logprobs", "true", &["1", "\"yes\""]),
     beside(taken("top_logprobs", "5", &["-1", "21", "1.5"]), r#"{"logprobs": true}"#),
-    taken("response_format", r#"{"type": "text"}"#, &["\"text\"", r#"{"type": "json_object"}"#]),
+    taken(
+        "response_format",
+        r#"{"type": "json_schema", "json_schema": {"name": "one", "schema": {"const": 1}}}"#,
+        &["\"text\"", r#"{"type": "xml"}"#, r#"{"type": "json_schema"}"#],
+    ),
     taken("modalities", r#"["text"]"#, &["\"text\"", r#"["text", "audio"]"#]),
     taken("tools", "[]", &[r#"[{"type": "function", "function": {"name": "f"}}]"#, "5"]),
-    taken("tool_choice", "\"none\"", &["\"auto\"", "\"required\"", "5"]),
-    refused("parallel_tool_calls", "true"),
+    taken("tool_choice", "\"none\"", &["\"required\"", "5"]),
+    taken("parallel_tool_calls", "true", &["1"]),
     refused("functions", r#"[{"name": "f"}]"#),
     refused("function_call", "\"auto\""),
     refused("audio", r#"{"voice": "alloy", "format": "wav"}"#),
@@ -111,7 +115,11 @@ const RESPONSES: &[Row] = &[
     ),
     taken("instructions", "\"be kind\"", &["5", "[]"]),
     taken("max_output_tokens", "4", &["0", "-1", "1.5", "\"4\"", "100000000"]),
-    taken("text", r#"{"format": {"type": "text"}}"#, &["\"text\""]),
+    taken(
+        "text",
+        r#"{"format": {"type": "json_schema", "name": "one", "schema": {"const": 1}}}"#,
+        &["\"text\"", r#"{"format": {"type": "xml"}}"#, r#"{"verbosity": "low"}"#],
+    ),
     taken("include", r#"["message.output_text.logprobs"]"#, &["\"x\"", r#"["x"]"#, "[5]"]),
     beside(
         taken("top_logprobs", "5", &["-1", "21", "1.5"]),
@@ -218,6 +226,23 @@ const OPENAI: &[Row] = &[
 ];
 
 const STREAMING: &[Row] = &[taken("stream", "true", &["1", "\"yes\""])];
+
+/// Answers of a set form, in the words of other engines' clients.
+const FORMS: &[Row] = &[
+    taken("guided_json", r#"{"const": 1}"#, &["7", "[]", r#""{""#]),
+    taken("guided_regex", "\"[ab]\"", &["7", "\"(\""]),
+    taken("guided_grammar", r#""start: \"a\"""#, &["7", r#""start: x""#]),
+    taken("guided_choice", r#"["a", "b"]"#, &["\"a\"", "[]", "[7]"]),
+    taken(
+        "structured_outputs",
+        r#"{"choice": ["a", "b"]}"#,
+        &["\"a\"", r#"{"xml": true}"#, r#"{"json": 7}"#],
+    ),
+    beside(
+        taken("json_whitespace", "\"flexible\"", &["\"pretty\"", "7"]),
+        r#"{"guided_json": {"const": 1}}"#,
+    ),
+];
 
 /// This engine.
 const OWN: &[Row] = &[

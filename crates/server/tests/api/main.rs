@@ -9,6 +9,7 @@ mod crash;
 mod delivery;
 mod field_rows;
 mod fields;
+mod forms;
 mod hostile;
 mod kinds;
 mod kv_disk;

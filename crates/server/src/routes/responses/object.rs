@@ -22,6 +22,7 @@ impl Repeated {
         let in_force = |name: &str, path: &str, default: Value| {
             given(name).or_else(|| state.base.own(path).cloned()).unwrap_or(default)
         };
+        let plain = || json!({ "format": { "type": "text" } });
         Self(json!({
             "object": "response",
             "background": false,
@@ -43,7 +44,7 @@ impl Repeated {
             "service_tier": given("service_tier").unwrap_or_else(|| json!("default")),
             "store": false,
             "temperature": in_force("temperature", "shape.temperature", json!(1.0)),
-            "text": { "format": { "type": "text" } },
+            "text": given("text").filter(|text| !text["format"].is_null()).unwrap_or_else(plain),
             "tool_choice": given("tool_choice").unwrap_or_else(|| json!("none")),
             "tools": [],
             "top_logprobs": fields.count("top_logprobs").unwrap_or(0),

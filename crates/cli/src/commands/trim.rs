@@ -1,0 +1,193 @@
+//! `causeway trim`: what it would buy to leave a field out of an answer.
+
+mod inputs;
+mod table;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use causeway_constraint::read_schema;
+use causeway_engine::Engine;
+use causeway_ledger::Record;
+use causeway_policy::PolicyFile;
+use causeway_request::{RequestId, StepOutput};
+use causeway_session::{About, Asked, Given, Loaded, Place};
+use causeway_text::Text;
+use serde_json::{Value, json};
+
+use crate::clock::Clock;
+use crate::commands::run::interrupts;
+use crate::failure::{Failure, Outcome};
+use crate::generate::{Job, Watcher, generate};
+use crate::loaded::{ModelFlags, about};
+use crate::prompting::prompt;
+use crate::{policy_choice, session};
+use inputs::Input;
+
+/// Arguments of `causeway trim`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Policy file with `constraints.schema`.
+    policy: PathBuf,
+    /// The field to leave out, by its name or by its JSON pointer, as in `/verdict/reasoning`.
+    #[arg(long, value_name = "FIELD")]
+    field: String,
+    /// A prompt to compare on; may be given often.
+    #[arg(long, value_name = "TEXT")]
+    prompt: Vec<String>,
+    /// JSON Lines to compare on: `{"prompt": …}`, and where it is known the right answer's fields
+    /// as `"expect": {…}`.
+    #[arg(long, value_name = "FILE")]
+    eval: Option<PathBuf>,
+    /// Seed of the first input; the next ones count up, and every variant has the same.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    model: ModelFlags,
+    /// Write one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// One of the three ways to answer.
+struct Variant {
+    name: String,
+    file: PolicyFile,
+}
+
+/// A variant's answers, in the order of the inputs.
+struct Answered {
+    name: String,
+    records: Vec<Record>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Outcome {
+    let inputs = inputs::read(&args.prompt, args.eval.as_deref())?;
+    let file = policy_choice::read(&args.policy)?;
+    let variants = variants(&file, &args.field)?;
+    let loaded = args.model.open()?;
+    let about = about(&loaded)?;
+    let Loaded { model, text, .. } = loaded;
+    let text = text.ok_or_else(|| Failure::caller(anyhow!("a schema needs a model with text")))?;
+    let text = causeway_session::with_template(text, &file);
+    let text = Arc::new(text.map_err(crate::loaded::session_failure)?);
+    let chunk = args.model.chunk()?;
+    let mut engine = session::engine(model, chunk, true);
+    let interrupted = interrupts()?;
+    let mut answered: Vec<Answered> = variants
+        .iter()
+        .map(|variant| Answered { name: variant.name.clone(), records: Vec::new() })
+        .collect();
+    // Input by input, so that a machine that changes its speed changes it for all variants.
+    for (index, input) in (0_u64..).zip(&inputs) {
+        for (variant, answered) in variants.iter().zip(&mut answered) {
+            let place = Run { about: &about, text: &text, chunk, seed: args.seed + index };
+            let record = place.answer(&mut engine, &variant.file, input, &interrupted)?;
+            answered.records.push(record);
+        }
+    }
+    let told = if args.json {
+        format!("{}\n", table::object(&answered, &inputs))
+    } else {
+        table::lines(&answered, &inputs, &args.field)
+    };
+    std::io::stdout().lock().write_all(told.as_bytes())?;
+    Ok(())
+}
+
+/// The policy as it is, without the field, and without it but asked to think of it.
+fn variants(file: &PolicyFile, field: &str) -> Result<[Variant; 3], Failure> {
+    let schema = file.constraints.form.schema.as_deref().ok_or_else(|| {
+        Failure::caller(anyhow!("the policy has no `constraints.schema`, so there is no field"))
+    })?;
+    let mut schema = read_schema(schema).map_err(Failure::caller)?;
+    delete(&mut schema, field)
+        .ok_or_else(|| Failure::caller(anyhow!("the schema declares no field `{field}`")))?;
+    let mut without = file.clone();
+    without.constraints.form.schema = Some(schema.to_string());
+    let mut silent = without.clone();
+    let name = field.rsplit('/').next().unwrap_or(field);
+    let asks = format!("Reason silently about \"{name}\" before you answer, and do not write it.");
+    let system = silent.prompt.system.take();
+    silent.prompt.system = Some(system.map_or(asks.clone(), |system| format!("{system}\n{asks}")));
+    Ok([
+        Variant { name: "as it is".to_owned(), file: file.clone() },
+        Variant { name: format!("without `{name}`"), file: without },
+        Variant { name: "without, reasoned silently".to_owned(), file: silent },
+    ])
+}
+
+/// Takes a property out of an object's schema; `None` where it is not declared.
+fn delete(schema: &mut Value, field: &str) -> Option<()> {
+    let path = field.strip_prefix('/').unwrap_or(field);
+    let (parents, name) =
+        path.rsplit_once('/').map_or(("", path), |(parents, name)| (parents, name));
+    let mut at = schema;
+    for parent in parents.split('/').filter(|parent| !parent.is_empty()) {
+        at = match parent {
+            "*" => at.get_mut("items")?,
+            name => at.get_mut("properties")?.get_mut(unescaped(name))?,
+        };
+    }
+    let name = unescaped(name);
+    // What stands behind it keeps its order.
+    at.get_mut("properties")?.as_object_mut()?.shift_remove(&name)?;
+    if let Some(required) = at.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|other| other.as_str() != Some(&name));
+    }
+    Some(())
+}
+
+fn unescaped(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
+
+/// What all runs have in common, and the seed of one.
+struct Run<'a> {
+    about: &'a About,
+    text: &'a Arc<Text>,
+    chunk: usize,
+    seed: u64,
+}
+
+impl Run<'_> {
+    fn answer(
+        &self,
+        engine: &mut Engine,
+        file: &PolicyFile,
+        input: &Input,
+        interrupted: &std::sync::atomic::AtomicBool,
+    ) -> Result<Record, Failure> {
+        let policy = session::compile(file, self.about)?;
+        let given = match self.text.template {
+            Some(_) => Given::Chat(input.prompt.clone()),
+            None => Given::Raw(input.prompt.clone()),
+        };
+        let prompt = prompt(given, file, self.about, Some(self.text))?;
+        let received = json!({ "prompt": input.prompt });
+        let asked = Asked { id: RequestId(1), received, seed: Some(self.seed), choice: 0 };
+        let place = Place::alone(self.chunk);
+        let start = causeway_session::start(self.about, &policy, prompt, asked, &place);
+        let job = Job { start, policy, text: Some(self.text) };
+        generate(engine, job, &Clock::start(), interrupted, &mut Silent)
+    }
+}
+
+/// Watches nothing: answers are compared when they have ended.
+struct Silent;
+
+impl Watcher for Silent {
+    fn step(&mut self, _output: &StepOutput, _piece: &[u8]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn text(&mut self, _text: &str) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
