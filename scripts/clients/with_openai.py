@@ -178,7 +178,7 @@ def mistakes_are_typed(servers):
         ({"max_tokens": 0}, "max_tokens"),
         ({"messages": []}, "messages"),
         ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"response_format": {"type": "xml"}}, "response_format"),
         ({"extra_body": {"nonsense": 1}}, "nonsense"),
     ]:
         error = raises(openai.BadRequestError, lambda: chat(servers.scripted, "x", **fields))
