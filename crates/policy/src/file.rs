@@ -107,6 +107,34 @@ pub struct Form {
     pub whitespace: Whitespace,
 }
 
+impl Form {
+    /// The fields that each say what the whole answer is, by their paths in the policy file.
+    pub const FIELDS: [&str; 6] = [
+        "constraints.schema",
+        "constraints.json_object",
+        "constraints.regex",
+        "constraints.grammar",
+        "constraints.choice",
+        "constraints.tools",
+    ];
+
+    /// Those of `FIELDS` that are set; none where the answer is free.
+    #[must_use]
+    pub fn asked(&self) -> Vec<&'static str> {
+        let Self { schema, json_object, regex, grammar, choice, tools, whitespace: _ } = self;
+        let set = [
+            schema.is_some(),
+            *json_object,
+            regex.is_some(),
+            grammar.is_some(),
+            !choice.is_empty(),
+            tools.is_some(),
+        ];
+        let fields = Self::FIELDS.into_iter().zip(set);
+        fields.filter(|(_, is_set)| *is_set).map(|(field, _)| field).collect()
+    }
+}
+
 /// White space between the words of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Whitespace {

@@ -1,6 +1,6 @@
 //! Rules between fields: what is set must have a place, and no engine's silent change is copied.
 
-use crate::file::{Form, PolicyFile, Problem};
+use crate::file::{PolicyFile, Problem};
 use crate::like::{Peer, Rules};
 use crate::stage::Stage;
 
@@ -32,24 +32,9 @@ pub(crate) fn check(file: &PolicyFile, problems: &mut Vec<Problem>) {
     if let Some(peer) = file.like {
         check_peer(file, peer, problems);
     }
-    let forms = forms(&file.constraints.form);
-    if let [first, second, ..] = forms[..] {
+    if let [first, second, ..] = file.constraints.form.asked()[..] {
         problems.push(Problem::TwoForms { first, second });
     }
-}
-
-/// The fields that say what the whole answer must be.
-fn forms(form: &Form) -> Vec<&'static str> {
-    let Form { schema, json_object, regex, grammar, choice, tools, whitespace: _ } = form;
-    let set = [
-        ("schema", schema.is_some()),
-        ("json_object", *json_object),
-        ("regex", regex.is_some()),
-        ("grammar", grammar.is_some()),
-        ("choice", !choice.is_empty()),
-        ("tools", tools.is_some()),
-    ];
-    set.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name).collect()
 }
 
 /// Whether the stage would change anything.

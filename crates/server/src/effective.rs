@@ -1,27 +1,16 @@
 //! The policy of one request: the server's own, and what the request adds to it.
 
-use causeway_policy::{PolicyFile, THOUGHT_BUDGET};
+use causeway_policy::{Form, PolicyFile, THOUGHT_BUDGET};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
 use crate::fields::Edit;
 
 /// Fields of a policy file that a request may fill where the file leaves them out: how much is
-/// asked for, of thought too, what ends it, and the form that its reader needs. Everything else
-/// decides which token comes.
-const OPEN: &[&str] = &[
-    "stop.tokens_max",
-    "stop.strings",
-    "stop.tokens",
-    "choose.seed",
-    THOUGHT_BUDGET,
-    "constraints.schema",
-    "constraints.json_object",
-    "constraints.regex",
-    "constraints.grammar",
-    "constraints.choice",
-    "constraints.tools",
-];
+/// asked for, of thought too, and what ends it; beside them the form that its reader needs.
+/// Everything else decides which token comes.
+const OPEN: &[&str] =
+    &["stop.tokens_max", "stop.strings", "stop.tokens", "choose.seed", THOUGHT_BUDGET];
 
 /// The field that names a thought's budget as the policy does.
 const BUDGET_FIELD: &str = "reasoning_tokens_max";
@@ -97,7 +86,7 @@ fn refuse_other(edit: &Edit, fixed: &Value) -> Result<(), ApiError> {
     let own = own.unwrap_or(&Value::Null);
     let is_left_out =
         own.is_null() || *own == json!(false) || own.as_array().is_some_and(Vec::is_empty);
-    if same(own, &edit.value) || (is_left_out && OPEN.contains(&edit.path)) {
+    if same(own, &edit.value) || (is_left_out && is_open(edit.path)) {
         return Ok(());
     }
     // Some APIs ask for a budget in words that are no number.
@@ -109,6 +98,10 @@ fn refuse_other(edit: &Edit, fixed: &Value) -> Result<(), ApiError> {
         return Err(ApiError::field(field, text).with_code("fixed_by_policy"));
     }
     Err(at_odds(edit.field, &edit.value, own))
+}
+
+fn is_open(path: &str) -> bool {
+    OPEN.contains(&path) || Form::FIELDS.contains(&path)
 }
 
 fn at_odds(field: &str, asked: &Value, own: &Value) -> ApiError {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use causeway_policy::{AccountLevel, Form, Policy, PolicyFile, Reasoning};
+use causeway_policy::{AccountLevel, Policy, PolicyFile, Reasoning};
 
 use crate::about::About;
 use crate::error::{FitError, SessionError};
@@ -60,23 +60,16 @@ fn refuse_unheeded(file: &PolicyFile, about: &About) -> Result<(), FitError> {
     if tokens_max.is_some() && open.is_none() {
         return Err(FitError::NoMarkers);
     }
-    let Form { schema, json_object, regex, grammar, choice, tools, whitespace: _ } =
-        &file.constraints.form;
-    for (field, is_set) in [
-        ("stop.strings", !file.stop.strings.is_empty()),
-        ("reasoning.open", open.is_some()),
-        ("constraints.schema", schema.is_some()),
-        ("constraints.json_object", *json_object),
-        ("constraints.regex", regex.is_some()),
-        ("constraints.grammar", grammar.is_some()),
-        ("constraints.choice", !choice.is_empty()),
-        ("constraints.tools", tools.is_some()),
-    ] {
-        if is_set && !about.has_text {
-            return Err(FitError::NeedsText { field, model: about.model.name.clone() });
-        }
+    if about.has_text {
+        return Ok(());
     }
-    Ok(())
+    let strings = (!file.stop.strings.is_empty()).then_some("stop.strings");
+    let markers = open.is_some().then_some("reasoning.open");
+    let asked = strings.into_iter().chain(markers).chain(file.constraints.form.asked()).next();
+    match asked {
+        Some(field) => Err(FitError::NeedsText { field, model: about.model.name.clone() }),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

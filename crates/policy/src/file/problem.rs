@@ -32,9 +32,7 @@ pub enum Problem {
     #[error("`{path}` names {value} twice")]
     Repeated { path: String, value: String },
     /// Two fields that each say what the whole answer is.
-    #[error(
-        "`constraints.{first}` and `constraints.{second}` are both set, but an answer has one form"
-    )]
+    #[error("`{first}` and `{second}` are both set, but an answer has one form")]
     TwoForms { first: &'static str, second: &'static str },
     /// A rule that is set but has no place in the order.
     #[error("`{field}` is set, but `order` has no place for it")]
