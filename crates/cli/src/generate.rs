@@ -30,7 +30,21 @@ pub(crate) trait Watcher {
 pub(crate) struct Job<'a> {
     pub(crate) start: Start,
     pub(crate) policy: Policy,
-    pub(crate) text: Option<&'a Arc<Text>>,
+    /// Absent for a model that takes token ids only.
+    pub(crate) forms: Option<&'a Forms>,
+}
+
+/// Watches nothing: the record is looked at when the run has ended.
+pub(crate) struct Unwatched;
+
+impl Watcher for Unwatched {
+    fn step(&mut self, _output: &StepOutput, _piece: &[u8]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn text(&mut self, _text: &str) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 /// Runs one request to its end, or until `interrupted`.
@@ -43,20 +57,19 @@ pub(crate) fn generate<'a>(
     interrupted: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Result<Record, Failure> {
-    let Job { start, policy, text } = job;
+    let Job { start, policy, forms } = job;
+    let text = forms.map(Forms::text);
     let id = RequestId(start.request.id);
     let request = start.request.effective.to_request(id);
     let rules = causeway_session::answer_rules(&policy, &start, text.map(Arc::as_ref));
     let prefilled = start.request.effective.prefilled_tokens.as_slice();
-    let guide = |text: &Arc<Text>| {
-        let ends = policy.eos_tokens().to_vec();
-        let forms = Forms::new(text, policy.vocab_size(), ends);
+    let guide = |forms: &Forms| {
         let form = forms.plan(&policy.file().constraints.form);
         let form = form.map_err(|error| session_failure(error.into()))?;
-        causeway_session::guide(&policy, &rules, form.as_ref(), prefilled, text)
+        causeway_session::guide(&policy, &rules, form.as_ref(), prefilled, forms.text())
             .map_err(session_failure)
     };
-    let guide = text.map(guide).transpose()?.flatten();
+    let guide = forms.map(guide).transpose()?.flatten();
     let answer = |text: &'a Arc<Text>| {
         Answer::new(&text.tokenizer, &rules).map(|answer| (text.as_ref(), answer))
     };

@@ -110,9 +110,9 @@ impl Served {
         let around = Around { name: name.clone(), pace, clock, observer, kv_disk };
         let driver = Driver::start(model, around)
             .map_err(|source| ServeModelError::Thread { name, source })?;
-        let ends = about.end_tokens.clone();
-        let forms = Forms::new(&text, about.vocab_size, ends);
-        Ok(Self { about, text: Arc::new(text), forms, driver, limits })
+        let text = Arc::new(text);
+        let forms = Forms::new(Arc::clone(&text), &about);
+        Ok(Self { about, text, forms, driver, limits })
     }
 
     /// The policy of one request, fitted to this model.

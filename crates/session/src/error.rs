@@ -39,7 +39,7 @@ pub enum SessionError {
 /// Why an answer cannot be held to what its policy asks for.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum FormError {
-    #[error("`constraints.{field}`: {source}")]
+    #[error("`{field}`: {source}")]
     Refused { field: &'static str, source: Box<ConstraintError> },
     #[error("`constraints.schema`: {source}")]
     Unread { source: Arc<ReadError> },
@@ -52,13 +52,11 @@ pub enum FormError {
     #[error("this model's answers cannot be held to a form")]
     Vocabulary(#[from] EnvironmentError),
     #[error(
-        "the response prefill breaks what `constraints.{field}` asks for, at its token {place}: \
+        "the response prefill breaks what `{field}` asks for, at its token {place}: \
          {reason}"
     )]
     PrefillBreaks { field: &'static str, place: usize, reason: String },
-    #[error(
-        "the response prefill is all that `constraints.{field}` allows: nothing is left to write"
-    )]
+    #[error("the response prefill is all that `{field}` allows: nothing is left to write")]
     PrefillCompletes { field: &'static str },
 }
 
@@ -151,8 +149,10 @@ impl FormError {
             Self::Refused { field, .. }
             | Self::PrefillBreaks { field, .. }
             | Self::PrefillCompletes { field } => Some(field),
-            Self::Unread { .. } => Some("schema"),
-            Self::Tools { .. } | Self::ToolsUnread | Self::NoToolFormat => Some("tools"),
+            Self::Unread { .. } => Some("constraints.schema"),
+            Self::Tools { .. } | Self::ToolsUnread | Self::NoToolFormat => {
+                Some("constraints.tools")
+            }
             Self::Vocabulary(_) => None,
         }
     }

@@ -9,9 +9,10 @@ use causeway_constraint::{
 };
 use causeway_policy::{Form, Guide as _, Whitespace as Spaces};
 use causeway_request::TokenId;
-use causeway_text::{Text, Tokenizer};
+use causeway_text::Text;
 use serde_json::Value;
 
+use crate::about::About;
 use crate::error::FormError;
 
 /// Plans that are kept; that of a large schema takes a few megabytes.
@@ -27,7 +28,7 @@ pub struct FormPlan {
 /// The forms of one model's answers.
 #[derive(Debug)]
 pub struct Forms {
-    tokenizer: Arc<Tokenizer>,
+    text: Arc<Text>,
     rows: usize,
     ends: Vec<TokenId>,
     tools: Option<ToolFormat>,
@@ -38,19 +39,29 @@ pub struct Forms {
 }
 
 impl Forms {
-    /// Forms for a model with this text side and so many rows of logits, whose answers end with
-    /// one of `ends`.
+    /// The forms of a model with this text side.
     #[must_use]
-    pub fn new(text: &Text, rows: usize, ends: Vec<TokenId>) -> Self {
-        let (tokenizer, tools) = (Arc::clone(&text.tokenizer), tool_format(text));
-        let (environment, plans) = (OnceLock::new(), Mutex::default());
-        Self { tokenizer, rows, ends, tools, environment, plans }
+    pub fn new(text: Arc<Text>, about: &About) -> Self {
+        Self {
+            tools: tool_format(&text),
+            text,
+            rows: about.vocab_size,
+            ends: about.end_tokens.clone(),
+            environment: OnceLock::new(),
+            plans: Mutex::default(),
+        }
+    }
+
+    /// The model's text side.
+    #[must_use]
+    pub fn text(&self) -> &Arc<Text> {
+        &self.text
     }
 
     /// How calls are written in answers under this plan; `None` where there are none.
     #[must_use]
     pub fn tools_of(&self, plan: &FormPlan) -> Option<ToolFormat> {
-        self.tools.filter(|_| plan.field == "tools")
+        self.tools.filter(|_| plan.field == "constraints.tools")
     }
 
     /// The plan of a form; `None` where the answer is free.
@@ -60,12 +71,15 @@ impl Forms {
     /// # Errors
     /// A form that is at odds with itself, uses what is not supported, or is beyond the limits.
     pub fn plan(&self, form: &Form) -> Result<Option<FormPlan>, FormError> {
-        let Some((field, constraint)) = constraint(form, self.tools)? else { return Ok(None) };
+        if form.asked().is_empty() {
+            return Ok(None);
+        }
         if let Some(known) = self.known(form) {
             return Ok(Some(known));
         }
+        let Some((field, constraint)) = constraint(form, self.tools)? else { return Ok(None) };
         let environment = self.environment.get_or_init(|| {
-            Environment::new(Arc::clone(&self.tokenizer), self.rows, &self.ends)
+            Environment::new(Arc::clone(&self.text.tokenizer), self.rows, &self.ends)
                 .map_err(FormError::from)
         });
         let environment = environment.as_ref().map_err(Clone::clone)?;
@@ -143,22 +157,22 @@ fn constraint(
     Ok(if let Some(text) = schema {
         let schema = read_schema(text);
         let schema = schema.map_err(|source| FormError::Unread { source: Arc::new(source) })?;
-        Some(("schema", Constraint::JsonSchema { schema, whitespace }))
+        Some(("constraints.schema", Constraint::JsonSchema { schema, whitespace }))
     } else if *json_object {
-        Some(("json_object", Constraint::JsonObject { whitespace }))
+        Some(("constraints.json_object", Constraint::JsonObject { whitespace }))
     } else if let Some(regex) = regex {
-        Some(("regex", Constraint::Regex(regex.clone())))
+        Some(("constraints.regex", Constraint::Regex(regex.clone())))
     } else if let Some(grammar) = grammar {
-        Some(("grammar", Constraint::Lark(grammar.clone())))
+        Some(("constraints.grammar", Constraint::Lark(grammar.clone())))
     } else if !choice.is_empty() {
-        Some(("choice", Constraint::Choice(choice.clone())))
+        Some(("constraints.choice", Constraint::Choice(choice.clone())))
     } else if let Some(tools) = tools {
         let format = format.ok_or(FormError::NoToolFormat)?;
         let tree: Value = serde_json::from_str(tools).map_err(|_| FormError::ToolsUnread)?;
         let parallel = tree["parallel_tool_calls"].as_bool().unwrap_or(true);
         let calls = read_tools(&tree["tools"], tree.get("tool_choice"), parallel, format);
         let calls = calls.map_err(|source| FormError::Tools { source })?;
-        calls.map(|calls| ("tools", Constraint::ToolCalls(calls)))
+        calls.map(|calls| ("constraints.tools", Constraint::ToolCalls(calls)))
     } else {
         None
     })

@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use causeway_ledger::{Pair, Record, compare};
 use causeway_policy::PolicyFile;
-use causeway_request::StepOutput;
-use causeway_session::{Loaded, Place};
+use causeway_session::{Forms, Loaded, Place};
 
 use crate::clock::Clock;
 use crate::commands::diff::{print_verdict, read_record};
 use crate::commands::ledger::StorePlace;
 use crate::commands::run::interrupts;
 use crate::failure::{Failure, Outcome};
-use crate::generate::{Job, Watcher, generate};
-use crate::loaded::{ModelFlags, about};
+use crate::generate::{Job, Unwatched, generate};
+use crate::loaded::{ModelFlags, about, session_failure};
 use crate::session;
 
 /// Arguments of `causeway replay`.
@@ -75,22 +74,12 @@ fn run_again(recorded: &Record, args: &Args) -> Result<Record, Failure> {
     start.request.effective.tokens_max = start.request.effective.tokens_max.min(budget);
     let Loaded { model, text, .. } = loaded;
     let mut engine = session::engine(model, flags.chunk()?, !args.no_fast_forward);
-    let text = text.map(Arc::new);
-    let job = Job { start, policy, text: text.as_ref() };
-    generate(&mut engine, job, &Clock::start(), &interrupted, &mut Silent)
-}
-
-/// Watches nothing: a replay is judged when it has ended.
-struct Silent;
-
-impl Watcher for Silent {
-    fn step(&mut self, _output: &StepOutput, _piece: &[u8]) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn text(&mut self, _text: &str) -> Result<(), Failure> {
-        Ok(())
-    }
+    // Calls of tools are written in the form of the policy's template, where it has one.
+    let templated = |text| causeway_session::with_template(text, &file).map_err(session_failure);
+    let text = text.map(templated).transpose()?;
+    let forms = text.map(|text| Forms::new(Arc::new(text), &about));
+    let job = Job { start, policy, forms: forms.as_ref() };
+    generate(&mut engine, job, &Clock::start(), &interrupted, &mut Unwatched)
 }
 
 /// Compares the record with the second run of it, and prints what was found.

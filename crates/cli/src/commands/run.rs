@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use causeway_ledger::{Account, Record};
 use causeway_request::{RequestId, StepOutput};
 use causeway_session as session_room;
-use causeway_session::{FieldsAccount, Given, Loaded, Place, with_template};
+use causeway_session::{FieldsAccount, Forms, Given, Loaded, Place, with_template};
 use causeway_text::Chat;
 use serde_json::{Value, json};
 
@@ -266,8 +266,8 @@ pub(super) fn answer(
     let asked = session_room::Asked { id: RequestId(1), received, seed, choice: 0 };
     let start = session_room::start(&about, &policy, prompt, asked, &Place::alone(chunk));
     let mut engine = session::engine(model, chunk, !ask.no_fast_forward);
-    let text = text.map(Arc::new);
-    let job = Job { start, policy, text: text.as_ref() };
+    let forms = text.map(|text| Forms::new(Arc::new(text), &about));
+    let job = Job { start, policy, forms: forms.as_ref() };
     let record = generate(&mut engine, job, &Clock::start(), &interrupted, watcher)?;
     if let Some(path) = &ask.record {
         causeway_ledger::write(&record, path).map_err(write_failure)?;
@@ -275,7 +275,8 @@ pub(super) fn answer(
     if let Some(mut store) = store {
         store.insert(record.clone()).map_err(store_failure)?;
     }
-    let fields = text.and_then(|text| session_room::fields_of(&record, &text.tokenizer));
+    let tokenizer = forms.as_ref().map(|forms| &forms.text().tokenizer);
+    let fields = tokenizer.and_then(|tokenizer| session_room::fields_of(&record, tokenizer));
     Ok((record, fields))
 }
 

@@ -12,15 +12,14 @@ use causeway_constraint::read_schema;
 use causeway_engine::Engine;
 use causeway_ledger::Record;
 use causeway_policy::PolicyFile;
-use causeway_request::{RequestId, StepOutput};
-use causeway_session::{About, Asked, Given, Loaded, Place};
-use causeway_text::Text;
+use causeway_request::RequestId;
+use causeway_session::{About, Asked, Forms, Given, Loaded, Place};
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
 use crate::commands::run::interrupts;
 use crate::failure::{Failure, Outcome};
-use crate::generate::{Job, Watcher, generate};
+use crate::generate::{Job, Unwatched, generate};
 use crate::loaded::{ModelFlags, about};
 use crate::prompting::prompt;
 use crate::{policy_choice, session};
@@ -73,7 +72,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let Loaded { model, text, .. } = loaded;
     let text = text.ok_or_else(|| Failure::caller(anyhow!("a schema needs a model with text")))?;
     let text = causeway_session::with_template(text, &file);
-    let text = Arc::new(text.map_err(crate::loaded::session_failure)?);
+    let text = text.map_err(crate::loaded::session_failure)?;
+    let forms = Forms::new(Arc::new(text), &about);
     let chunk = args.model.chunk()?;
     let mut engine = session::engine(model, chunk, true);
     let interrupted = interrupts()?;
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     // Input by input, so that a machine that changes its speed changes it for all variants.
     for (index, input) in (0_u64..).zip(&inputs) {
         for (variant, answered) in variants.iter().zip(&mut answered) {
-            let place = Run { about: &about, text: &text, chunk, seed: args.seed + index };
+            let place = Run { about: &about, forms: &forms, chunk, seed: args.seed + index };
             let record = place.answer(&mut engine, &variant.file, input, &interrupted)?;
             answered.records.push(record);
         }
@@ -148,7 +148,7 @@ fn unescaped(step: &str) -> String {
 /// What all runs have in common, and the seed of one.
 struct Run<'a> {
     about: &'a About,
-    text: &'a Arc<Text>,
+    forms: &'a Forms,
     chunk: usize,
     seed: u64,
 }
@@ -162,30 +162,17 @@ impl Run<'_> {
         interrupted: &std::sync::atomic::AtomicBool,
     ) -> Result<Record, Failure> {
         let policy = session::compile(file, self.about)?;
-        let given = match self.text.template {
+        let given = match self.forms.text().template {
             Some(_) => Given::Chat(input.prompt.clone()),
             None => Given::Raw(input.prompt.clone()),
         };
-        let prompt = prompt(given, file, self.about, Some(self.text))?;
+        let prompt = prompt(given, file, self.about, Some(self.forms.text()))?;
         let received = json!({ "prompt": input.prompt });
         let asked = Asked { id: RequestId(1), received, seed: Some(self.seed), choice: 0 };
         let place = Place::alone(self.chunk);
         let start = causeway_session::start(self.about, &policy, prompt, asked, &place);
-        let job = Job { start, policy, text: Some(self.text) };
-        generate(engine, job, &Clock::start(), interrupted, &mut Silent)
-    }
-}
-
-/// Watches nothing: answers are compared when they have ended.
-struct Silent;
-
-impl Watcher for Silent {
-    fn step(&mut self, _output: &StepOutput, _piece: &[u8]) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn text(&mut self, _text: &str) -> Result<(), Failure> {
-        Ok(())
+        let job = Job { start, policy, forms: Some(self.forms) };
+        generate(engine, job, &Clock::start(), interrupted, &mut Unwatched)
     }
 }
 

@@ -4,8 +4,7 @@ use super::*;
 use crate::toy;
 
 fn forms() -> Forms {
-    let about = toy::about();
-    Forms::new(&toy::text(), about.vocab_size, about.end_tokens)
+    Forms::new(Arc::new(toy::text()), &toy::about())
 }
 
 #[test]
@@ -15,7 +14,7 @@ fn a_form_is_compiled_once() {
     let first = forms.plan(&form).unwrap().unwrap();
     let again = forms.plan(&form).unwrap().unwrap();
     assert!(Arc::ptr_eq(&first.plan, &again.plan));
-    assert_eq!(first.field, "regex");
+    assert_eq!(first.field, "constraints.regex");
     assert!(forms.plan(&Form::default()).unwrap().is_none());
 }
 
@@ -40,5 +39,5 @@ fn a_form_that_is_refused_names_its_field_and_place() {
     let error = forms.plan(&schema("{")).unwrap_err();
     assert!(error.to_string().contains("no JSON"), "{error}");
     let grammar = Form { grammar: Some("start: nothing".to_owned()), ..Form::default() };
-    assert_eq!(forms.plan(&grammar).unwrap_err().field(), Some("grammar"));
+    assert_eq!(forms.plan(&grammar).unwrap_err().field(), Some("constraints.grammar"));
 }
