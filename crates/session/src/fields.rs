@@ -1,5 +1,7 @@
 //! What each field of a JSON answer took: tokens chosen and forced, passes, time.
 
+use std::collections::BTreeMap;
+
 use causeway_constraint::{FieldId, FieldWalker, Part};
 use causeway_ledger::{Record, Shown, Step, StepCause, Stop};
 use causeway_request::TokenId;
@@ -51,17 +53,15 @@ pub fn fields_of(record: &Record, tokenizer: &Tokenizer) -> Option<FieldsAccount
         walker.token(tokenizer.piece(TokenId(*token)).unwrap_or_default());
     }
     visible.iter().for_each(|step| walker.token(&step.piece.0));
-    let mut fields: Vec<(FieldId, FieldSpent)> = Vec::new();
-    for (index, written) in walker.written().iter().enumerate().skip(prefilled.len()) {
-        let place = fields.iter().position(|(field, _)| *field == written.field);
-        let place = place.unwrap_or_else(|| {
+    // Fields are numbered as they begin, the whole answer first.
+    let mut fields: BTreeMap<FieldId, FieldSpent> = BTreeMap::new();
+    let written = &walker.written()[prefilled.len()..];
+    let ends = pass_ends(&record.steps);
+    for (index, (written, step)) in written.iter().zip(&visible).enumerate() {
+        let spent = fields.entry(written.field).or_insert_with(|| {
             let path = walker.path(written.field).to_owned();
-            fields.push((written.field, FieldSpent { path, ..FieldSpent::default() }));
-            fields.len() - 1
+            FieldSpent { path, ..FieldSpent::default() }
         });
-        let spent = &mut fields[place].1;
-        let index = index - prefilled.len();
-        let step = visible[index];
         match written.part {
             Part::Key => spent.key_tokens += 1,
             Part::Value => spent.value_tokens += 1,
@@ -72,9 +72,10 @@ pub fn fields_of(record: &Record, tokenizer: &Tokenizer) -> Option<FieldsAccount
             _ => spent.chosen += 1,
         }
         let is_last = visible.get(index + 1).is_none_or(|next| next.pass != step.pass);
-        if let Some(before) = before(&record.steps, step).filter(|_| is_last) {
+        let before_ns = ends.range(..step.pass).next_back().map(|(_, end_ns)| *end_ns);
+        if let Some(before_ns) = before_ns.filter(|_| is_last) {
             spent.decode_passes += 1;
-            spent.decode_ns += step.since_arrival_ns.saturating_sub(before.since_arrival_ns);
+            spent.decode_ns += step.since_arrival_ns.saturating_sub(before_ns);
         }
     }
     let is_cut = !matches!(
@@ -82,16 +83,12 @@ pub fn fields_of(record: &Record, tokenizer: &Tokenizer) -> Option<FieldsAccount
         Stop::SchemaComplete {} | Stop::Eos { .. } | Stop::StopToken { .. }
     );
     let open = is_cut.then(|| walker.path(walker.open()).to_owned());
-    let mut fields: Vec<FieldSpent> = fields.into_iter().map(|(_, spent)| spent).collect();
-    // The whole answer begins first, and is told first.
-    fields.sort_by_key(|spent| !spent.path.is_empty());
-    Some(FieldsAccount { fields, open })
+    Some(FieldsAccount { fields: fields.into_values().collect(), open })
 }
 
-/// The last step of the pass before this step's; `None` in the first pass, which is the prefill.
-fn before<'r>(steps: &'r [Step], step: &Step) -> Option<&'r Step> {
-    let first = steps.iter().position(|other| other.pass == step.pass)?;
-    steps.get(first.checked_sub(1)?)
+/// When each pass of the run gave its tokens, by its number; the first one is the prefill.
+fn pass_ends(steps: &[Step]) -> BTreeMap<u64, u64> {
+    steps.iter().map(|step| (step.pass, step.since_arrival_ns)).collect()
 }
 
 /// Whether a policy's canonical form asks for JSON.
