@@ -44,8 +44,8 @@ struct Job<'a> {
     chosen: Vec<Chosen>,
 }
 
-/// Chooses for each run of `due` as many tokens as it has rows, runs shared out over the model's
-/// threads; where a run cannot go on, its fault is the last of them.
+/// Chooses for each run of `due` as many tokens as it has rows, be it none, runs shared out over
+/// the model's threads; where a run cannot go on, its fault is the last of them.
 ///
 /// A panic stays inside its job: a fault that one request's policy or tokens set off must not
 /// take the requests beside it along, and nothing but the run's own buffers, which go with the

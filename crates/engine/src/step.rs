@@ -183,9 +183,7 @@ impl<F: Forward> Engine<F> {
             let &Scheduled { id: request, first_position, token_count, samples: _ } = scheduled;
             let logits_wanted = runs[&request].rows_due(first_position, token_count);
             spans.push(Span { request, first_position, tokens, logits_wanted });
-            if logits_wanted > 0 {
-                due.push((request, logits_wanted));
-            }
+            due.push((request, logits_wanted));
         }
         let mut chosen = Vec::new();
         let choosers = plan.iter().filter(|s| s.samples).map(|s| s.id);
@@ -199,12 +197,7 @@ impl<F: Forward> Engine<F> {
         // A pass that failed has read nothing.
         masks.put_back(runs);
         computed?;
-        let mut chosen = chosen.into_iter();
-        let computed = |s: &Scheduled| {
-            let is_due = due.iter().any(|(id, _)| *id == s.id);
-            (*s, if is_due { chosen.next().unwrap_or_default() } else { Vec::new() })
-        };
-        Ok(plan.iter().map(computed).collect())
+        Ok(plan.iter().copied().zip(chosen).collect())
     }
 
     /// Appends what was chosen, or ends the run that could not go on; whether it goes on.

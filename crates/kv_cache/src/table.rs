@@ -3,7 +3,7 @@
 use crate::store::Tiles;
 use crate::{BLOCK_POSITIONS, BlockId};
 
-/// The blocks of one sequence in the layers of one window.
+/// The blocks of one sequence in one group of layers.
 #[derive(Debug, Clone, Default)]
 pub struct GroupTable {
     /// Blocks before this one were given back: no later query can read them.

@@ -42,6 +42,11 @@ impl Entry {
         self.left() == 1 || (is_short && self.left() > 0)
     }
 
+    /// Whether anything else is left.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.left() > 0 && !self.is_decode()
+    }
+
     /// Lower is served first and preempted last.
     pub(crate) fn rank(&self) -> (Priority, u64) {
         (self.priority, self.place)

@@ -109,9 +109,8 @@ impl Scheduler {
             self.extend(decodes[first], &mut budget, &mut plan, room);
             first += 1;
         }
-        let is_prompt = |entry: &&Entry| entry.left() > 0 && !entry.is_decode();
         let prompts: Vec<RequestId> =
-            self.running.iter().filter(is_prompt).map(|entry| entry.id).collect();
+            self.running.iter().filter(|entry| entry.is_prompt()).map(|entry| entry.id).collect();
         for id in prompts {
             self.extend(id, &mut budget, &mut plan, room);
         }
@@ -211,8 +210,7 @@ impl Scheduler {
     /// Tokens of the budget that decodes leave to prompts, where there is a prompt to compute.
     fn prefill_share(&self) -> usize {
         let is_open = self.running.len() < self.sizes.running_max && !self.waiting.is_empty();
-        let is_prompt = |entry: &Entry| entry.left() > 0 && !entry.is_decode();
-        if !is_open && !self.running.iter().any(is_prompt) {
+        if !is_open && !self.running.iter().any(Entry::is_prompt) {
             return 0;
         }
         let budget = self.sizes.budget;
