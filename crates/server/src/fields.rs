@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use crate::error::ApiError;
 
 pub use kind::Kind;
+pub(crate) use kind::wrong;
 
 /// One field of a request.
 #[derive(Debug, Clone, Copy)]

@@ -62,10 +62,7 @@ impl Kind {
         if self.holds(value) {
             return Ok(());
         }
-        let found = shown(value);
-        let wanted = self.wanted();
-        Err(ApiError::field(name, format!("`{name}` is {found}, must be {wanted}"))
-            .with_code("invalid_value"))
+        Err(wrong(name, value, &self.wanted()))
     }
 
     fn holds(self, value: &Value) -> bool {
@@ -134,6 +131,13 @@ impl Kind {
             _ => value.clone(),
         }
     }
+}
+
+/// What is said of a value that a field cannot have; one that is missing is null.
+pub(crate) fn wrong(name: &str, value: &Value, wanted: &str) -> ApiError {
+    let found = if value.is_null() { "missing".to_owned() } else { shown(value) };
+    let text = format!("`{name}` is {found}, must be {wanted}");
+    ApiError::field(name, text).with_code("invalid_value")
 }
 
 fn is_text(value: &Value, bytes_max: usize) -> bool {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
-use crate::fields::{Edit, Fields};
+use crate::fields::{Edit, Fields, wrong};
 
 /// OpenAI's `response_format` of a chat.
 ///
@@ -32,7 +32,7 @@ pub(super) fn of_response_format(fields: &Fields, edits: &mut Vec<Edit>) -> Resu
             known(at, format, &["type", "json_schema"])?;
             let inner = format.get("json_schema").and_then(Value::as_object);
             let at = "response_format.json_schema";
-            let inner = inner.ok_or_else(|| wrong(at, format.get("json_schema"), "an object"))?;
+            let inner = inner.ok_or_else(|| wrong(at, part(format, "json_schema"), "an object"))?;
             Some(("constraints.schema", named_schema(at, inner, &["name", "description"])?))
         }
         other => return Err(unknown_type(at, other)),
@@ -47,7 +47,7 @@ pub(super) fn of_response_format(fields: &Fields, edits: &mut Vec<Edit>) -> Resu
 /// As `of_response_format`.
 pub(super) fn of_text_format(format: &Value, edits: &mut Vec<Edit>) -> Result<(), ApiError> {
     let at = "text.format";
-    let object = format.as_object().ok_or_else(|| wrong(at, Some(format), "an object"))?;
+    let object = format.as_object().ok_or_else(|| wrong(at, format, "an object"))?;
     let edit = match kind_of(object) {
         "text" => {
             known(at, object, &["type"])?;
@@ -129,28 +129,32 @@ pub(super) fn has_tools(fields: &Fields) -> bool {
 
 /// Refuses a list of nothing, which to a policy is no form at all.
 fn check_choice(at: &str, list: Option<&Value>) -> Result<(), ApiError> {
-    match list.and_then(Value::as_array) {
-        Some(texts) if texts.is_empty() => Err(wrong(at, list, "a list of at least one text")),
+    match list {
+        Some(Value::Array(texts)) if texts.is_empty() => {
+            Err(wrong(at, &json!([]), "a list of at least one text"))
+        }
         _ => Ok(()),
     }
 }
 
 fn kind_of(format: &Map<String, Value>) -> &str {
-    format.get("type").and_then(Value::as_str).unwrap_or_default()
+    part(format, "type").as_str().unwrap_or_default()
+}
+
+/// A part of a format; null where it is absent.
+fn part<'f>(format: &'f Map<String, Value>, name: &str) -> &'f Value {
+    format.get(name).unwrap_or(&Value::Null)
 }
 
 /// The schema of a format that has a name for it too.
 fn named_schema(at: &str, format: &Map<String, Value>, names: &[&str]) -> Result<Value, ApiError> {
     let all: Vec<&str> = names.iter().copied().chain(["schema", "strict"]).collect();
     known(at, format, &all)?;
-    if let Some(strict) =
-        format.get("strict").filter(|value| !value.is_null() && !value.is_boolean())
-    {
-        return Err(wrong(&format!("{at}.strict"), Some(strict), "true or false"));
+    let strict = part(format, "strict");
+    if !strict.is_null() && !strict.is_boolean() {
+        return Err(wrong(&format!("{at}.strict"), strict, "true or false"));
     }
-    let at = format!("{at}.schema");
-    let schema = format.get("schema").ok_or_else(|| wrong(&at, None, "a JSON schema"))?;
-    schema_text(&at, schema)
+    schema_text(&format!("{at}.schema"), part(format, "schema"))
 }
 
 /// A schema as text, its properties in their order; some clients send it as text already.
@@ -158,7 +162,7 @@ fn schema_text(at: &str, schema: &Value) -> Result<Value, ApiError> {
     match schema {
         Value::Object(_) | Value::Bool(_) => Ok(json!(schema.to_string())),
         Value::String(text) => Ok(json!(text)),
-        other => Err(wrong(at, Some(other), "a JSON schema")),
+        other => Err(wrong(at, other, "a JSON schema")),
     }
 }
 
@@ -180,18 +184,4 @@ fn unknown_type(at: &str, kind: &str) -> ApiError {
         "`{at}` has the type `{shown}`, must be one of `text`, `json_object`, `json_schema`"
     );
     ApiError::field(at, text).with_code("unsupported_parameter")
-}
-
-fn wrong(at: &str, found: Option<&Value>, wanted: &str) -> ApiError {
-    let found = match found {
-        None | Some(Value::Null) => "missing".to_owned(),
-        Some(Value::Bool(_)) => "true or false".to_owned(),
-        Some(Value::Number(number)) => number.to_string(),
-        Some(Value::String(_)) => "a text".to_owned(),
-        Some(Value::Array(list)) if list.is_empty() => "an empty list".to_owned(),
-        Some(Value::Array(_)) => "a list".to_owned(),
-        Some(Value::Object(_)) => "an object".to_owned(),
-    };
-    let text = format!("`{at}` is {found}, must be {wanted}");
-    ApiError::field(at, text).with_code("invalid_value")
 }

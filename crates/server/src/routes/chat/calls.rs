@@ -46,32 +46,36 @@ impl Calls {
     fn deltas(&mut self, events: Vec<ToolEvent>) -> Vec<Value> {
         let delta = |event| match event {
             ToolEvent::Text(text) => json!({ "content": text }),
-            ToolEvent::Call(ToolCall { name, arguments }) => {
-                let (index, id) = (self.count, format!("{}_{}", self.id, self.count));
-                self.count += 1;
-                let function = json!({ "name": name, "arguments": arguments });
-                let call =
-                    json!({ "index": index, "id": id, "type": "function", "function": function });
+            ToolEvent::Call(call) => {
+                let index = self.count;
+                let mut call = self.told(call);
+                call["index"] = json!(index);
                 json!({ "tool_calls": [call] })
             }
         };
         events.into_iter().map(delta).collect()
     }
 
-    /// The whole message's content and calls.
+    fn told(&mut self, ToolCall { name, arguments }: ToolCall) -> Value {
+        let id = format!("{}_{}", self.id, self.count);
+        self.count += 1;
+        let function = json!({ "name": name, "arguments": arguments });
+        json!({ "id": id, "type": "function", "function": function })
+    }
+
+    /// The whole message's content, null where there are calls alone, and its calls.
     pub(super) fn whole(mut self, text: &str) -> (Value, Vec<Value>) {
-        let mut deltas = self.feed(text);
-        deltas.extend(self.finish());
+        let Some(mut parser) = self.parser.take() else { return (json!(text), Vec::new()) };
+        let mut events = parser.feed(text.as_bytes());
+        events.extend(parser.finish());
         let (mut content, mut calls) = (String::new(), Vec::new());
-        for mut delta in deltas {
-            content.push_str(delta["content"].as_str().unwrap_or_default());
-            if let Some(mut call) = delta["tool_calls"].as_array_mut().and_then(Vec::pop) {
-                call.as_object_mut().map(|call| call.remove("index"));
-                calls.push(call);
+        for event in events {
+            match event {
+                ToolEvent::Text(text) => content.push_str(&text),
+                ToolEvent::Call(call) => calls.push(self.told(call)),
             }
         }
-        let content =
-            if content.is_empty() && !calls.is_empty() { Value::Null } else { json!(content) };
-        (content, calls)
+        let is_calls_alone = content.is_empty() && !calls.is_empty();
+        (if is_calls_alone { Value::Null } else { json!(content) }, calls)
     }
 }
