@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use causeway_ledger::{Model, Numerics, Sha256};
-use causeway_policy::PolicyFile;
-use causeway_request::TokenId;
-use causeway_text::{SpecialIds, Template, Text, TokenType, Tokenizer, Vocabulary};
+use causeway_ledger::{Model, Numerics, Sha256, Start};
+use causeway_policy::{Policy, PolicyFile};
+use causeway_request::{RequestId, TokenId};
+use causeway_text::{AnswerRules, SpecialIds, Template, Text, TokenType, Tokenizer, Vocabulary};
+use serde_json::Value;
 
-use crate::{About, Given, Prompt, SessionError, prompt};
+use crate::{
+    About, Asked, Given, Place, Prompt, SessionError, answer_rules, compile, prompt, start,
+};
 
 const MARKS: [(&str, TokenType); 4] = [
     ("<unk>", TokenType::Unknown),
@@ -63,6 +66,21 @@ pub(crate) fn file(toml: &str) -> PolicyFile {
 /// What is made of a prompt under a policy.
 pub(crate) fn made(given: Given, toml: &str) -> Result<Prompt, SessionError> {
     prompt(given, &file(toml), &about(), Some(&text()), None)
+}
+
+/// What a run under a policy begins with: the message `go`, and a response prefill where it has
+/// text.
+pub(crate) fn begun(
+    text: &Arc<Text>,
+    toml: &str,
+    prefill: &str,
+) -> Result<(Policy, Start, AnswerRules), SessionError> {
+    let policy = compile(&file(toml), &about(), &|_| None)?;
+    let prompt = prompt_of(text, "go", prefill);
+    let asked = Asked { id: RequestId(1), received: Value::Null, seed: Some(1), choice: 0 };
+    let start = start(&about(), &policy, prompt, asked, &Place::alone(16));
+    let rules = answer_rules(&policy, &start, Some(text));
+    Ok((policy, start, rules))
 }
 
 /// The prompt of one message, and of a response prefill where it has text.

@@ -3,21 +3,16 @@
 use std::sync::Arc;
 
 use causeway_ledger::{Measured, RecordBuilder};
-use causeway_policy::PolicyFile;
 use causeway_request::{Cause, Choice, Digest, RequestId, StepOutput, StopReason};
 
 use super::*;
-use crate::{Asked, Place, compile, start, toy};
+use crate::toy;
 
 /// A record whose answer is `text`, a token a byte, all in passes of their own but those that
 /// stand between brackets, which are laid behind the token before them.
 fn record(toml: &str, prefill: &str, text: &str, stop: StopReason) -> Record {
     let side = Arc::new(toy::text());
-    let file = PolicyFile::from_toml(&format!("schema = 1\n{toml}")).unwrap();
-    let policy = compile(&file, &toy::about(), &|_| None).unwrap();
-    let prompt = toy::prompt_of(&side, "go", prefill);
-    let asked = Asked { id: RequestId(1), received: Value::Null, seed: Some(1), choice: 0 };
-    let start = start(&toy::about(), &policy, prompt, asked, &Place::alone(16));
+    let (_, start, _) = toy::begun(&side, toml, prefill).unwrap();
     let first = u32::try_from(start.request.effective.prefilled_tokens.len()).unwrap();
     let mut builder = RecordBuilder::new(start);
     let (mut pass, mut is_laid, mut step) = (0, false, first);

@@ -1,28 +1,16 @@
 //! A form begins behind a thought, and goes on behind a prefill.
 
-use causeway_policy::{PolicyFile, THOUGHT_BUDGET};
+use causeway_policy::THOUGHT_BUDGET;
 
 use super::*;
 use crate::forms::Forms;
-use crate::start::{Asked, Place, answer_rules, start};
-use crate::{compile, toy};
+use crate::toy;
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"a":{"enum":["x","y"]}},"required":["a"],"additionalProperties":false}"#;
 
 fn guide_of(side: &Arc<Text>, toml: &str, prefill: &str) -> Result<Box<dyn Guide>, SessionError> {
-    let file = PolicyFile::from_toml(&format!("schema = 1\n{toml}")).unwrap();
-    let policy = compile(&file, &toy::about(), &|_| None)?;
-    let prompt = toy::prompt_of(side, "go", prefill);
-    let asked = Asked {
-        id: causeway_request::RequestId(1),
-        received: serde_json::Value::Null,
-        seed: Some(1),
-        choice: 0,
-    };
-    let start = start(&toy::about(), &policy, prompt, asked, &Place::alone(16));
-    let rules = answer_rules(&policy, &start, Some(side));
-    let about = toy::about();
-    let forms = Forms::new(side, about.vocab_size, about.end_tokens);
+    let (policy, start, rules) = toy::begun(side, toml, prefill)?;
+    let forms = Forms::new(Arc::clone(side), &toy::about());
     let form = forms.plan(&policy.file().constraints.form)?;
     let prefilled = start.request.effective.prefilled_tokens;
     let guide = guide(&policy, &rules, form.as_ref(), &prefilled, side)?;

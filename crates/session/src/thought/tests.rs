@@ -1,10 +1,6 @@
 //! A budget follows the tokens alone: what is laid, when, and what is refused.
 
-use causeway_policy::PolicyFile;
-
 use super::*;
-use crate::compile;
-use crate::start::{Asked, Place, answer_rules, start};
 use crate::toy;
 
 const CLOSE: &str = "</t>";
@@ -44,17 +40,7 @@ fn guide_of(
     toml: &str,
     prefill: &str,
 ) -> Result<Option<Box<dyn Guide>>, SessionError> {
-    let file = PolicyFile::from_toml(&format!("schema = 1\n{toml}")).unwrap();
-    let policy = compile(&file, &toy::about(), &|_| None)?;
-    let prompt = toy::prompt_of(side, "go", prefill);
-    let asked = Asked {
-        id: causeway_request::RequestId(1),
-        received: serde_json::Value::Null,
-        seed: Some(1),
-        choice: 0,
-    };
-    let start = start(&toy::about(), &policy, prompt, asked, &Place::alone(16));
-    let rules = answer_rules(&policy, &start, Some(side));
+    let (policy, _, rules) = toy::begun(side, toml, prefill)?;
     crate::guide(&policy, &rules, None, &[], side)
 }
 
