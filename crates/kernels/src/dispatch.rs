@@ -11,7 +11,7 @@ use std::str::FromStr;
 use crate::activations::{ActivationBlock, ActivationTile, Finite};
 use crate::attention::{HeadQueries, KvSlab, Seen};
 use crate::format::with_layout;
-use crate::{LANES, PackedMatrix, scalar};
+use crate::{LANES, PackedMatrix, Work, scalar};
 #[cfg(target_arch = "x86_64")]
 use crate::{avx2, avx512, avx512vnni, avxvnni};
 
@@ -78,6 +78,19 @@ impl Isa {
     #[must_use]
     pub fn best() -> Self {
         Self::ALL.into_iter().rev().find(|isa| isa.is_present()).unwrap_or(Self::Scalar)
+    }
+
+    /// Does the work on vectors of this path's width, or as plain code where the CPU lacks them.
+    pub fn run<W: Work>(self, work: W) -> W::Out {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the CPU reports the instructions.
+            Self::Avx2 | Self::AvxVnni if self.is_present() => unsafe { avx2::run(work) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Self::Avx512 | Self::Avx512Vnni if self.is_present() => unsafe { avx512::run(work) },
+            _ => work.run(),
+        }
     }
 }
 

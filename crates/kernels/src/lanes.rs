@@ -9,6 +9,12 @@ macro_rules! lane_ops {
     ($features:literal) => {
         use crate::activations::{AMAX_MIN, Finite};
 
+        /// As `Isa::run`.
+        #[target_feature(enable = $features)]
+        pub(crate) fn run<W: crate::Work>(work: W) -> W::Out {
+            work.run()
+        }
+
         /// `math::exp` in lanes.
         #[target_feature(enable = $features)]
         #[inline]

@@ -32,6 +32,7 @@ mod ops;
 mod packed;
 mod parallel;
 mod scalar;
+mod work;
 
 pub use activations::{NonFinite, QuantisedRows};
 pub use attention::{HeadQueries, KV_BLOCK, KvSlab, KvType, SEGMENT, STATE, TILE, quantise_kv};
@@ -42,6 +43,7 @@ pub use memory::{Memory, wait_for_merging};
 pub use ops::{Activation, NormStep, PutRow};
 pub use packed::{PackError, PackedMatrix, Packing, RowSource};
 pub use parallel::{Cell, Cut, Pool, Tile, Tiled};
+pub use work::{Work, widest};
 
 /// Output rows that lie side by side in the lanes of one weight group.
 pub const LANES: usize = 16;

@@ -54,6 +54,7 @@ pub(crate) fn exp(x: f64) -> f64 {
 }
 
 /// The 16 lanes of a long sum, folded by halves: 8 + 8, 4 + 4, 2 + 2, 1 + 1.
+#[inline(always)]
 pub(crate) fn fold(lanes: [f64; LANES]) -> f64 {
     let mut lanes = lanes;
     let mut half = LANES / 2;
@@ -67,6 +68,7 @@ pub(crate) fn fold(lanes: [f64; LANES]) -> f64 {
 }
 
 /// The same for sixteen lanes of `f32`.
+#[inline(always)]
 pub(crate) fn fold_f32(lanes: [f32; LANES]) -> f32 {
     let mut lanes = lanes;
     let mut half = LANES / 2;

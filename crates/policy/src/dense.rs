@@ -3,6 +3,7 @@
 //! Everything here runs over blocks of 64 tokens. A block's sums are made in 16 lanes and folded
 //! by halves, and blocks are added in ascending order: one order on every processor.
 
+use causeway_kernels::{Work, widest};
 use causeway_request::TokenId;
 
 use crate::edits::Edit;
@@ -43,12 +44,7 @@ impl<'a> Row<'a> {
     ) -> Result<Self, ChooseError> {
         buffers.edited.clear();
         buffers.maxima.clear();
-        let mut has_nan = false;
-        for block in logits.chunks(BLOCK) {
-            let (max, nan) = block_max(block);
-            has_nan |= nan;
-            buffers.maxima.push(max);
-        }
+        let has_nan = widest(Scan { logits, maxima: &mut buffers.maxima });
         let max = buffers.maxima.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         if has_nan || max == f32::INFINITY {
             return Err(first_bad(logits, step));
@@ -218,8 +214,7 @@ impl<'a> Row<'a> {
 
     /// How many tokens are in play.
     pub(crate) fn count(&self) -> usize {
-        let finite = |block: &[f32]| block.iter().filter(|v| **v > f32::NEG_INFINITY).count();
-        self.edited().len() + self.values().chunks(4096).map(finite).sum::<usize>()
+        self.edited().len() + widest(Count { values: self.values() })
     }
 
     /// Every token in play with a score of at least about `threshold`, as a list with weights.
@@ -269,6 +264,44 @@ impl<'a> Row<'a> {
     }
 }
 
+/// The largest value of each block, and whether one of the row is NaN.
+struct Scan<'a> {
+    logits: &'a [f32],
+    maxima: &'a mut Vec<f32>,
+}
+
+impl Work for Scan<'_> {
+    type Out = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let mut has_nan = false;
+        for block in self.logits.chunks(BLOCK) {
+            let (max, nan) = block_max(block);
+            has_nan |= nan;
+            self.maxima.push(max);
+        }
+        has_nan
+    }
+}
+
+/// How many values are above minus infinity.
+struct Count<'a> {
+    values: &'a [f32],
+}
+
+impl Work for Count<'_> {
+    type Out = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        let alive = |block: &[f32]| block.iter().map(|&v| u32::from(v > f32::NEG_INFINITY)).sum();
+        // A count per block stays in registers; blocks of 4096 cannot overflow it.
+        let counts = self.values.chunks(4096).map(|block| -> u32 { alive(block) });
+        counts.map(|count| count as usize).sum()
+    }
+}
+
 /// A finite value and its token as one number that ascends in the order of tokens: falling value,
 /// then rising id. Whole numbers sort several times faster than pairs.
 fn sort_key(value: f32, token: usize) -> u64 {
@@ -286,6 +319,7 @@ fn from_sort_key(key: u64) -> (u32, f32) {
 }
 
 /// The largest value of a block, and whether one is NaN.
+#[inline(always)]
 fn block_max(block: &[f32]) -> (f32, bool) {
     const LANES: usize = 8;
     let mut max = [f32::NEG_INFINITY; LANES];

@@ -5,9 +5,11 @@
 //! uniform, since `-ln(1 - v) >= v`: that alone rules out nearly every token, and costs no
 //! logarithm.
 
+use causeway_kernels::Work;
+
 use crate::arithmetic::exp;
 use crate::dense::{BLOCK, Row};
-use crate::noise::{GROUP, Noise, UNIFORM_MIN, uniform_floor, uniform_floor_f32};
+use crate::noise::{GROUP, Noise, UNIFORM_MIN, in_group, uniform_floor, uniform_floor_f32};
 use crate::survivors::{Candidate, Survivors};
 
 /// The leader of a draw, and what a token needs to overtake it.
@@ -74,61 +76,63 @@ pub(crate) fn draw_from_list(survivors: &Survivors, noise: &Noise) -> usize {
     list.iter().position(|c| c.token == drawn).expect("the leader is one of the list")
 }
 
-/// The token drawn from a whole row, whose best token is `best` and whose weights are given.
-pub(crate) fn draw_from_row(
-    row: &Row<'_>,
-    best: Candidate,
-    weights: &[f32],
-    noise: &Noise,
-) -> Candidate {
-    let mut lead = Lead::new(noise, best);
-    let blocks = weights.as_chunks::<BLOCK>().0;
-    for (index, (block, &max)) in blocks.iter().zip(row.maxima()).enumerate() {
-        let heaviest = exp(row.score(max) - best.score) * (1.0 + 1e-9);
-        if max == f32::NEG_INFINITY || lead.bound * heaviest < UNIFORM_MIN {
-            continue;
-        }
-        for (group, weights) in block.as_chunks::<GROUP>().0.iter().enumerate() {
-            offer_group(&mut lead, row, index * BLOCK + group * GROUP, weights);
-        }
-    }
-    for &candidate in row.edited() {
-        let weight = exp(candidate.score - best.score);
-        lead.offer(Candidate { weight, ..candidate });
-    }
-    lead.leader
+/// A draw from a whole row.
+#[derive(Debug)]
+pub(crate) struct RowDraw<'a> {
+    pub row: &'a Row<'a>,
+    /// The best token of the row.
+    pub best: Candidate,
+    /// What `Mass::of` gives: whole blocks.
+    pub weights: &'a [f32],
+    pub noise: Noise,
 }
 
-/// Rules out most of sixteen neighbouring tokens at once, and tries the others.
+impl Work for RowDraw<'_> {
+    /// The token drawn.
+    type Out = Candidate;
+
+    #[inline(always)]
+    fn run(self) -> Candidate {
+        let Self { row, best, weights, noise } = self;
+        let mut lead = Lead::new(&noise, best);
+        let blocks = weights.as_chunks::<BLOCK>().0;
+        for (block, (weights, &max)) in blocks.iter().zip(row.maxima()).enumerate() {
+            if max > f32::NEG_INFINITY && any_is_possible(&lead, block, weights) {
+                try_block(&mut lead, row, block, weights);
+            }
+        }
+        for &candidate in row.edited() {
+            let weight = exp(candidate.score - best.score);
+            lead.offer(Candidate { weight, ..candidate });
+        }
+        lead.leader
+    }
+}
+
+/// Whether a high word leaves it open that one of the block's tokens wins, which few do.
 #[inline(always)]
-fn offer_group(lead: &mut Lead<'_>, row: &Row<'_>, first: usize, weights: &[f32; GROUP]) {
-    let group = u32::try_from(first / GROUP).expect("token ids are u32");
-    let words = lead.noise.high_words(group);
-    let mut possible = 0_u32;
-    for (word, lanes) in words.iter().enumerate() {
-        for (lane, &high) in lanes.iter().enumerate() {
-            let limit = lead.bound_f32 * weights[4 * word + lane];
-            possible |= u32::from(uniform_floor_f32(high) <= limit);
+fn any_is_possible(lead: &Lead<'_>, block: usize, weights: &[f32; BLOCK]) -> bool {
+    let mut possible = false;
+    for (group, weights) in (BLOCK / GROUP * block..).zip(weights.as_chunks::<GROUP>().0) {
+        let group = u32::try_from(group).expect("token ids are u32");
+        for (word, lanes) in lead.noise.high_words(group).iter().enumerate() {
+            for (lane, &high) in lanes.iter().enumerate() {
+                let limit = lead.bound_f32 * weights[in_group(word, lane)];
+                possible |= uniform_floor_f32(high) <= limit;
+            }
         }
     }
-    if possible != 0 {
-        try_group(lead, row, first, &words, weights);
-    }
+    possible
 }
 
 #[cold]
-fn try_group(
-    lead: &mut Lead<'_>,
-    row: &Row<'_>,
-    first: usize,
-    words: &[[u32; 4]; 4],
-    weights: &[f32; GROUP],
-) {
-    for (offset, &high) in words.as_flattened().iter().enumerate() {
-        let is_possible = uniform_floor_f32(high) <= lead.bound_f32 * weights[offset];
-        let value = row.values().get(first + offset).copied().unwrap_or(f32::NEG_INFINITY);
-        if is_possible && value > f32::NEG_INFINITY {
-            let token = u32::try_from(first + offset).expect("token ids are u32");
+fn try_block(lead: &mut Lead<'_>, row: &Row<'_>, block: usize, weights: &[f32; BLOCK]) {
+    let first = block * BLOCK;
+    for (token, &weight) in (first..row.values().len()).zip(weights) {
+        let value = row.values()[token];
+        let token = u32::try_from(token).expect("token ids are u32");
+        let floor = uniform_floor_f32(lead.noise.high_word(token));
+        if value > f32::NEG_INFINITY && floor <= lead.bound_f32 * weight {
             lead.try_token(Candidate { token, score: row.score(value), weight: 0.0 });
         }
     }

@@ -1,5 +1,7 @@
 //! The softmax of a whole row: its normaliser and its entropy in one pass.
 
+use causeway_kernels::{Work, widest};
+
 use std::f64::consts::{LN_2, LOG2_E};
 
 use crate::arithmetic::{
@@ -82,6 +84,38 @@ impl Mass {
     /// `weights`, where given, receives `exp(score - best)` of every token of the row itself to
     /// within 1e-4, for the bounds of a draw; edited and masked tokens weigh about 0.
     pub(crate) fn of(row: &Row<'_>, best: Candidate, weights: Option<&mut Vec<f32>>) -> Self {
+        widest(RowSum { row, best, weights })
+    }
+
+    /// Natural logarithm of the probability of a score.
+    pub(crate) fn logprob(&self, score: f64) -> f64 {
+        score - self.best.score - libm::log(self.total)
+    }
+
+    /// The probability of a score.
+    pub(crate) fn probability(&self, score: f64) -> f64 {
+        exp(score - self.best.score) / self.total
+    }
+
+    /// Entropy in nats.
+    pub(crate) fn entropy(&self) -> f64 {
+        (libm::log(self.total) - self.moment / self.total).max(0.0)
+    }
+}
+
+/// The sums of a row.
+pub(crate) struct RowSum<'a> {
+    pub row: &'a Row<'a>,
+    pub best: Candidate,
+    pub weights: Option<&'a mut Vec<f32>>,
+}
+
+impl Work for RowSum<'_> {
+    type Out = Mass;
+
+    #[inline(always)]
+    fn run(self) -> Mass {
+        let Self { row, best, weights } = self;
         let relative = Relative::of(row, &best);
         let (mut total, mut moment) = (0.0, 0.0);
         let (blocks, rest) = row.values().as_chunks::<BLOCK>();
@@ -112,25 +146,11 @@ impl Mass {
             total += weight;
             moment += weight * difference;
         }
-        Self { best, total, moment }
-    }
-
-    /// Natural logarithm of the probability of a score.
-    pub(crate) fn logprob(&self, score: f64) -> f64 {
-        score - self.best.score - libm::log(self.total)
-    }
-
-    /// The probability of a score.
-    pub(crate) fn probability(&self, score: f64) -> f64 {
-        exp(score - self.best.score) / self.total
-    }
-
-    /// Entropy in nats.
-    pub(crate) fn entropy(&self) -> f64 {
-        (libm::log(self.total) - self.moment / self.total).max(0.0)
+        Mass { best, total, moment }
     }
 }
 
+#[inline(always)]
 fn sum_near(block: &[f32; BLOCK], relative: &Relative, weights: &mut [f32; BLOCK]) -> (f64, f64) {
     let mut sums = [0.0; LANES];
     let mut moments = [0.0; LANES];
@@ -151,6 +171,7 @@ fn sum_near(block: &[f32; BLOCK], relative: &Relative, weights: &mut [f32; BLOCK
     (fold(sums), fold(moments))
 }
 
+#[inline(always)]
 fn sum_far(block: &[f32; BLOCK], relative: &Relative, weights: &mut [f32; BLOCK]) -> (f64, f64) {
     let mut sums = [0.0; LANES];
     let mut moments = [0.0; LANES];

@@ -1,9 +1,9 @@
 //! The noise of one draw: for each token a number that depends on nothing but its own key.
 
-use crate::philox::{philox, philox_lanes};
+use crate::philox::{LANES, philox, philox_lanes};
 
-/// Tokens whose noise is made together: four blocks of the generator, four words each.
-pub(crate) const GROUP: usize = 16;
+/// Tokens whose noise is made together: eight blocks of the generator, four words each.
+pub(crate) const GROUP: usize = 4 * LANES;
 
 /// The least uniform a token can have, `2^-53`.
 pub(crate) const UNIFORM_MIN: f64 = 1.0 / (1_u64 << 53) as f64;
@@ -26,12 +26,16 @@ impl Noise {
         Self { key: [seed as u32, (seed >> 32) as u32], step, choice }
     }
 
-    /// The high words of the tokens `16 * group ..`: token `4 * word + lane` at `[word][lane]`.
+    /// The high words of the tokens `32 * group ..`: that of token [`in_group`] at `[word][lane]`.
     #[inline(always)]
-    pub(crate) fn high_words(&self, group: u32) -> [[u32; 4]; 4] {
-        let first = group.wrapping_mul(4);
-        let blocks = [first, first.wrapping_add(1), first.wrapping_add(2), first.wrapping_add(3)];
-        philox_lanes([blocks, [self.step; 4], [self.choice; 4], [0; 4]], self.key)
+    pub(crate) fn high_words(&self, group: u32) -> [[u32; LANES]; 4] {
+        let first = group.wrapping_mul(8);
+        let mut blocks = [0; LANES];
+        for (block, lane) in blocks.iter_mut().zip(0..) {
+            *block = u64::from(first.wrapping_add(lane));
+        }
+        let (step, choice) = (u64::from(self.step), u64::from(self.choice));
+        philox_lanes([blocks, [step; LANES], [choice; LANES], [0; LANES]], self.key)
     }
 
     /// The high word of one token.
@@ -57,6 +61,12 @@ impl Noise {
         let block = (token / 16).wrapping_mul(4).wrapping_add(token % 4);
         philox([block, self.step, self.choice, half], self.key)[(token / 4 % 4) as usize]
     }
+}
+
+/// Place of a token in its group, whose high word stands at `[word][lane]`.
+#[inline(always)]
+pub(crate) fn in_group(word: usize, lane: usize) -> usize {
+    16 * (lane / 4) + 4 * word + lane % 4
 }
 
 /// The least that a token's uniform can be, given its high word.

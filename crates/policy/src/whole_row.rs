@@ -1,10 +1,11 @@
 //! A step over a whole row of `f32` logits: short lists only once a filter has made one.
 
+use causeway_kernels::{Work, widest};
 use causeway_request::{Cause, Choice, TokenId};
 
 use crate::choose::{Progress, Scratch, StepContext, Survivor};
 use crate::dense::Row;
-use crate::draw::draw_from_row;
+use crate::draw::RowDraw;
 use crate::error::ChooseError;
 use crate::file::Method;
 use crate::guide::MASK;
@@ -57,7 +58,7 @@ impl Policy {
                     _ => raw,
                 };
                 let chosen = if draws {
-                    draw_from_row(&row, mass.best, weights, &context.noise())
+                    widest(RowDraw { row: &row, best: mass.best, weights, noise: context.noise() })
                 } else {
                     mass.best
                 };
@@ -214,13 +215,31 @@ fn account(
 
 /// Place of a token under the raw logits, from 1: those above it, and equals with a lower id.
 pub(crate) fn rank(logits: &[f32], token: TokenId) -> u32 {
-    let own = logits[token.index()];
-    // A count per block stays in registers; blocks of 4096 cannot overflow it.
-    let above = |block: &[f32]| block.iter().map(|&v| u32::from(v > own)).sum::<u32>();
-    let above: u32 = logits.chunks(4096).map(above).sum();
-    let tied = logits[..token.index()].iter().map(|&v| u32::from(v >= own) - u32::from(v > own));
-    above + tied.sum::<u32>() + 1
+    widest(Rank { logits, token })
+}
+
+struct Rank<'a> {
+    logits: &'a [f32],
+    token: TokenId,
+}
+
+impl Work for Rank<'_> {
+    type Out = u32;
+
+    #[inline(always)]
+    fn run(self) -> u32 {
+        let Self { logits, token } = self;
+        let own = logits[token.index()];
+        // A count per block stays in registers; blocks of 4096 cannot overflow it.
+        let above = |block: &[f32]| block.iter().map(|&v| u32::from(v > own)).sum::<u32>();
+        let above: u32 = logits.chunks(4096).map(above).sum();
+        let tied =
+            logits[..token.index()].iter().map(|&v| u32::from(v >= own) - u32::from(v > own));
+        above + tied.sum::<u32>() + 1
+    }
 }
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod widths;

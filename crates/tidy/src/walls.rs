@@ -48,7 +48,7 @@ pub const ROOMS: &[Room] = &[
     },
     Room {
         name: "policy",
-        arrows: &["request"],
+        arrows: &["request", "kernels"],
         banned: &["std::fs", "std::net", "std::time", "std::thread", "async", "HashMap", "HashSet"],
     },
     Room {

@@ -1,20 +1,24 @@
 //! One token's noise is the same however it is asked for.
 
-use super::{GROUP, Noise, UNIFORM_MIN, uniform_floor, uniform_floor_f32};
+use super::{GROUP, Noise, UNIFORM_MIN, in_group, uniform_floor, uniform_floor_f32};
 
 #[test]
 fn a_group_of_tokens_has_the_words_of_its_tokens() {
     for (seed, choice, step) in [(0, 0, 0), (7, 3, 12), (u64::MAX, u32::MAX, u32::MAX)] {
         let noise = Noise::new(seed, choice, step);
-        for group in [0, 1, 9_499, u32::MAX / 16] {
-            let words = noise.high_words(group);
-            for offset in 0..16_u32 {
-                let (word, lane) = (offset as usize / 4, offset as usize % 4);
-                assert_eq!(words[word][lane], noise.high_word(group * 16 + offset));
+        for group in [0, 1, 4_749, u32::MAX / 32] {
+            let mut seen = [false; GROUP];
+            for (word, lanes) in noise.high_words(group).iter().enumerate() {
+                for (lane, &high) in lanes.iter().enumerate() {
+                    let place = in_group(word, lane);
+                    let token = group * 32 + u32::try_from(place).unwrap();
+                    assert_eq!(high, noise.high_word(token), "token {token}");
+                    seen[place] = true;
+                }
             }
+            assert_eq!(seen, [true; GROUP]);
         }
     }
-    assert_eq!(GROUP, 16);
 }
 
 #[test]
