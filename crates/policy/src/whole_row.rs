@@ -241,5 +241,3 @@ impl Work for Rank<'_> {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod widths;

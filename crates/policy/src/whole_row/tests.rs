@@ -1,5 +1,7 @@
 //! The fast path over whole rows against the definition on lists.
 
+mod widths;
+
 use causeway_request::TokenId;
 use serde_json::{Value, json};
 
