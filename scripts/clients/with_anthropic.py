@@ -197,17 +197,17 @@ def a_real_model_goes_on_from_a_last_turn(servers):
 @check
 def a_message_calls(servers):
     messages = client(servers.scripted).messages
-    answer = messages.create(**fields("weather?", tools=TOOLS))
+    answer = messages.create(**fields("weather?", max_tokens=256, tools=TOOLS))
     equal((answer.stop_reason, answer.content[0].text), ("tool_use", "I look."))
     call = answer.content[1]
     equal((call.type, call.name, call.input), ("tool_use", "weather", {"city": "Bonn"}))
     result = {"type": "tool_result", "tool_use_id": call.id, "content": "it rains"}
     turns = [*said("weather?"), {"role": "assistant", "content": answer.content},
              {"role": "user", "content": [result]}]
-    again = messages.create(**{**fields("", tools=TOOLS), "messages": turns})
+    again = messages.create(**{**fields("", max_tokens=256, tools=TOOLS), "messages": turns})
     equal((again.stop_reason, again.content[0].text), ("end_turn", "Take a coat."))
     choice = {"type": "tool", "name": "weather", "disable_parallel_tool_use": True}
-    answer = messages.create(**fields("hello", tools=TOOLS, tool_choice=choice))
+    answer = messages.create(**fields("hello", max_tokens=256, tools=TOOLS, tool_choice=choice))
     equal([block.type for block in answer.content], ["tool_use"])
     counted = messages.count_tokens(
         model="scripted", messages=said("hello"), tools=TOOLS, tool_choice=choice)
@@ -217,7 +217,7 @@ def a_message_calls(servers):
 
 @check
 def a_streamed_message_calls(servers):
-    asked = fields("weather?", tools=TOOLS)
+    asked = fields("weather?", max_tokens=256, tools=TOOLS)
     with client(servers.scripted).messages.stream(**asked) as stream:
         final = stream.get_final_message()
     equal((final.stop_reason, final.content[0].text), ("tool_use", "I look."))

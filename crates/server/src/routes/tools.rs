@@ -52,7 +52,7 @@ impl Tools {
         let (choice, parallel) = match fields.value("tool_choice") {
             None => (Choice::Auto, None),
             Some(Value::Object(choice)) => words.choice(choice)?,
-            Some(word) => (words.word(word)?, None),
+            Some(word) => (self::word(word)?, None),
         };
         let said = fields.value("parallel_tool_calls").and_then(Value::as_bool);
         let tools = Self { list, choice, parallel: parallel.or(said) };
@@ -110,6 +110,19 @@ fn named(tool: &Value) -> Option<&str> {
     tool["function"]["name"].as_str()
 }
 
+/// OpenAI's choices of one word.
+fn word(word: &Value) -> Result<Choice, ApiError> {
+    match word.as_str() {
+        Some("none") => Ok(Choice::None),
+        Some("auto") => Ok(Choice::Auto),
+        Some("required") => Ok(Choice::Required),
+        _ => {
+            let wanted = "`none`, `auto`, `required` or an object that names a function";
+            Err(wrong("tool_choice", word, wanted))
+        }
+    }
+}
+
 impl Words {
     /// What such a tool's `type` is.
     fn kind(self) -> &'static str {
@@ -150,19 +163,6 @@ impl Words {
             function.insert("strict".to_owned(), json!(strict));
         }
         Ok(json!({ "type": "function", "function": function }))
-    }
-
-    /// OpenAI's choices of one word.
-    fn word(self, word: &Value) -> Result<Choice, ApiError> {
-        match word.as_str() {
-            Some("none") => Ok(Choice::None),
-            Some("auto") => Ok(Choice::Auto),
-            Some("required") => Ok(Choice::Required),
-            _ => {
-                let wanted = "`none`, `auto`, `required` or an object that names a function";
-                Err(wrong("tool_choice", word, wanted))
-            }
-        }
     }
 
     /// A choice that is an object, and what it says of several calls.
