@@ -87,14 +87,20 @@ fn several_calls_are_refused_in_each_apis_words() {
     }
 }
 
+/// Each is refused in a sentence with this, about this field.
+fn check_refused(cases: &[((Words, Value), &str, &str)]) {
+    for ((words, body), param, want) in cases {
+        let error = read(*words, body).unwrap_err();
+        assert!(error.starts_with(&format!("{param}: ")), "{param}: {error}");
+        assert!(error.contains(want) && error.contains(&format!("`{param}`")), "{want}: {error}");
+    }
+}
+
 #[test]
 fn what_is_no_tool_is_refused_by_its_place() {
     let responses = |tool: Value| (Words::Responses, json!({ "tools": [responses_tool(), tool] }));
     let messages = |tool: Value| (Words::Messages, json!({ "tools": [messages_tool(), tool] }));
-    let chosen = |words: Words, tool: Value, choice: Value| {
-        (words, json!({ "tools": [tool], "tool_choice": choice }))
-    };
-    for ((words, body), param, want) in [
+    check_refused(&[
         ((Words::Chat, json!({ "tools": [{ "type": "custom" }] })), "tools[0]", "`custom`"),
         ((Words::Chat, json!({ "tools": [7] })), "tools[0]", "an object"),
         (
@@ -128,6 +134,16 @@ fn what_is_no_tool_is_refused_by_its_place() {
             "tools[1].parameters",
             "",
         ),
+        ((Words::Responses, json!({ "tools": vec![responses_tool(); 10_000] })), "tools", "10000"),
+    ]);
+}
+
+#[test]
+fn a_choice_of_no_tool_is_refused() {
+    let chosen = |words: Words, tool: Value, choice: Value| {
+        (words, json!({ "tools": [tool], "tool_choice": choice }))
+    };
+    check_refused(&[
         (chosen(Words::Chat, chat_tool(), json!("always")), "tool_choice", "always"),
         (
             chosen(Words::Chat, chat_tool(), json!({ "type": "function", "name": "g" })),
@@ -163,12 +179,7 @@ fn what_is_no_tool_is_refused_by_its_place() {
             "tool_choice",
             "no `tools`",
         ),
-        ((Words::Responses, json!({ "tools": vec![responses_tool(); 10_000] })), "tools", "10000"),
-    ] {
-        let error = read(words, &body).unwrap_err();
-        assert!(error.starts_with(&format!("{param}: ")), "{param}: {error}");
-        assert!(error.contains(want) && error.contains(&format!("`{param}`")), "{want}: {error}");
-    }
+    ]);
 }
 
 #[test]
