@@ -181,6 +181,29 @@ fn a_form_that_cannot_be_held_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_form_begins_behind_a_thought_whose_marker_is_several_tokens() {
+    // Every letter is a token of its own here.
+    let said = format!("<think>so</think>{ANSWER} and so on");
+    let server = Server::saying(json!({ "text": said }));
+    let markers = json!(["<think>", "</think>"]);
+    let fields = json!({ "response_format": format(), "reasoning_markers": markers });
+    let answer = server.post("/v1/chat/completions", &chat(&fields)).json();
+    assert_eq!(content(&answer), ANSWER, "{answer}");
+    assert_eq!(answer["choices"][0]["message"]["reasoning_content"], "so", "{answer}");
+    let choice = &answer["causeway"]["choices"][0];
+    let fields = choice["fields"].as_array().unwrap();
+    let sum = |name: &str| fields.iter().map(|field| field[name].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum("chosen") + sum("forced"), ANSWER.len() as u64, "{choice}");
+    let mut streamed = chat(&json!({ "response_format": format(), "stream": true }));
+    streamed["reasoning_markers"] = markers;
+    let reply = server.post("/v1/chat/completions", &streamed);
+    assert_eq!(
+        (reply.streamed(), reply.streamed_reasoning()),
+        (ANSWER.to_owned(), "so".to_owned())
+    );
+}
+
+#[test]
 fn a_form_goes_on_behind_a_prefill() {
     let server = Server::saying(json!({ "text": r#""no","n":7}"# }));
     let body = json!({
