@@ -10,6 +10,17 @@ from harness import account, check, equal, raises
 HELLO = "Hello wörld 😀!"
 MARKERS = {"reasoning_markers": ["<think>", "</think>"]}
 
+TOOLS = [{
+    "name": "weather",
+    "description": "The weather of a city.",
+    "input_schema": {
+        "type": "object",
+        "properties": {"city": {"enum": ["Ulm", "Bonn"]}},
+        "required": ["city"],
+        "additionalProperties": False,
+    },
+}]
+
 
 def client(url, **options):
     options = {"max_retries": 0, "timeout": 30, **options}
@@ -114,7 +125,9 @@ def mistakes_are_typed(servers):
         ({"messages": []}, "messages"),
         ({"extra_body": {"temperature": 1.5}}, "temperature"),
         ({"extra_body": {"nonsense": 1}}, "nonsense"),
-        ({"tools": [{"name": "f", "input_schema": {"type": "object"}}]}, "tools"),
+        ({"tools": [{"name": "a b", "input_schema": {"type": "object"}}]}, "tools"),
+        ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools[0]"),
+        ({"tool_choice": {"type": "any"}}, "tool_choice"),
         ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, "thinking.budget_tokens"),
         ({"thinking": {"type": "enabled", "budget_tokens": 16}}, "thinking"),
     ]:
@@ -179,3 +192,37 @@ def a_real_model_goes_on_from_a_last_turn(servers):
     equal(bool(whole.content[0].text), True)
     with client(servers.model).messages.stream(**asked) as stream:
         equal("".join(stream.text_stream), whole.content[0].text)
+
+
+@check
+def a_message_calls(servers):
+    messages = client(servers.scripted).messages
+    answer = messages.create(**fields("weather?", max_tokens=256, tools=TOOLS))
+    equal((answer.stop_reason, answer.content[0].text), ("tool_use", "I look."))
+    call = answer.content[1]
+    equal((call.type, call.name, call.input), ("tool_use", "weather", {"city": "Bonn"}))
+    result = {"type": "tool_result", "tool_use_id": call.id, "content": "it rains"}
+    turns = [*said("weather?"), {"role": "assistant", "content": answer.content},
+             {"role": "user", "content": [result]}]
+    again = messages.create(**{**fields("", max_tokens=256, tools=TOOLS), "messages": turns})
+    equal((again.stop_reason, again.content[0].text), ("end_turn", "Take a coat."))
+    choice = {"type": "tool", "name": "weather", "disable_parallel_tool_use": True}
+    answer = messages.create(**fields("hello", max_tokens=256, tools=TOOLS, tool_choice=choice))
+    equal([block.type for block in answer.content], ["tool_use"])
+    counted = messages.count_tokens(
+        model="scripted", messages=said("hello"), tools=TOOLS, tool_choice=choice)
+    equal(counted.input_tokens,
+          answer.usage.input_tokens + answer.usage.cache_read_input_tokens)
+
+
+@check
+def a_streamed_message_calls(servers):
+    asked = fields("weather?", max_tokens=256, tools=TOOLS)
+    with client(servers.scripted).messages.stream(**asked) as stream:
+        final = stream.get_final_message()
+    equal((final.stop_reason, final.content[0].text), ("tool_use", "I look."))
+    equal((final.content[1].name, final.content[1].input), ("weather", {"city": "Bonn"}))
+    events = client(servers.scripted).messages.create(**asked, stream=True)
+    deltas = [event.delta for event in events if event.type == "content_block_delta"]
+    parts = [delta.partial_json for delta in deltas if delta.type == "input_json_delta"]
+    equal("".join(parts), '{"city":"Bonn"}')

@@ -5,6 +5,13 @@ import { createRequire } from 'node:module'
 
 const OpenAI = createRequire(`${process.env.CLIENTS_NODE}/`)('openai')
 const HELLO = 'Hello wörld 😀!'
+const schema = {
+  type: 'object',
+  properties: { city: { enum: ['Ulm', 'Bonn'] } },
+  required: ['city'],
+  additionalProperties: false,
+}
+const tools = [{ type: 'function', function: { name: 'weather', parameters: schema, strict: true } }]
 
 const client = (url, options = {}) =>
   new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0, ...options })
@@ -103,6 +110,30 @@ const checks = {
   },
   async 'models are listed'() {
     assert.deepEqual((await collected(model.models.list())).map((one) => one.id), ['smollm2:135m'])
+  },
+  async 'a chat calls'() {
+    const answer = await chat('weather?', { tools })
+    const { message, finish_reason: reason } = answer.choices[0]
+    assert.deepEqual([reason, message.content], ['tool_calls', 'I look.'])
+    const [call] = message.tool_calls
+    assert.equal(call.function.arguments, '{"city":"Bonn"}')
+    const result = { role: 'tool', tool_call_id: call.id, content: 'it rains' }
+    const again = await chat('', { tools, messages: [...said('weather?'), message, result] })
+    assert.equal(again.choices[0].message.content, 'Take a coat.')
+    const fields = { model: 'scripted', messages: said('weather?'), tools }
+    const final = await scripted.chat.completions.stream(fields).finalChatCompletion()
+    assert.equal(final.choices[0].finish_reason, 'tool_calls')
+    assert.equal(final.choices[0].message.tool_calls[0].function.name, 'weather')
+  },
+  async 'a chat has a form'() {
+    const format = { type: 'json_schema', json_schema: { name: 'place', schema, strict: true } }
+    const fields = {
+      model: 'smollm2:135m', messages: said('Which city?'), response_format: format,
+    }
+    const answer = await model.chat.completions.create(fields)
+    assert.ok(['Ulm', 'Bonn'].includes(JSON.parse(answer.choices[0].message.content).city))
+    const streamed = await model.chat.completions.stream(fields).finalContent()
+    assert.ok(['Ulm', 'Bonn'].includes(JSON.parse(streamed).city))
   },
   async 'a real model says the same whole and streamed'() {
     const fields = {

@@ -1,9 +1,11 @@
 """The `openai` client for Python."""
 
 import asyncio
+import json
 import typing
 
 import openai
+import pydantic
 from harness import account, check, equal, raises
 from openai.types import completion_create_params, embedding_create_params
 from openai.types.chat import completion_create_params as chat_create_params
@@ -11,6 +13,28 @@ from openai.types.responses import response_create_params
 
 HELLO = "Hello wörld 😀!"
 MARKERS = {"reasoning_markers": ["<think>", "</think>"]}
+
+WEATHER = {
+    "name": "weather",
+    "description": "The weather of a city.",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"enum": ["Ulm", "Bonn"]}},
+        "required": ["city"],
+        "additionalProperties": False,
+    },
+    "strict": True,
+}
+TOOLS = [{"type": "function", "function": WEATHER}]
+FLAT_TOOLS = [{"type": "function", **WEATHER}]
+BONN = '{"city":"Bonn"}'
+
+
+class Ticket(pydantic.BaseModel):
+    """A verdict with a form of its own."""
+
+    verdict: typing.Literal["yes", "no"]
+    urgent: bool
 
 
 def client(url, **options):
@@ -177,7 +201,7 @@ def mistakes_are_typed(servers):
         ({"n": 99}, "n"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"messages": []}, "messages"),
-        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools"),
         ({"response_format": {"type": "xml"}}, "response_format"),
         ({"extra_body": {"nonsense": 1}}, "nonsense"),
     ]:
@@ -300,3 +324,100 @@ def a_real_model_says_the_same_in_every_form(servers):
     whole = create(**fields).choices[0]
     equal("".join(c.choices[0].text for c in create(**fields, stream=True)), whole.text)
     equal(all(logprob <= 0 for logprob in whole.logprobs.token_logprobs), True)
+
+
+@check
+def a_chat_has_a_form(servers):
+    completions = client(servers.model).chat.completions
+    asked = {"model": "smollm2:135m", "messages": said("Is this urgent?"), "temperature": 0}
+    parsed = completions.parse(**asked, response_format=Ticket).choices[0]
+    equal((type(parsed.message.parsed), parsed.finish_reason), (Ticket, "stop"))
+    schema = {"name": "ticket", "schema": Ticket.model_json_schema(), "strict": True}
+    asked["response_format"] = {"type": "json_schema", "json_schema": schema}
+    whole = completions.create(**asked)
+    equal(whole.choices[0].message.content, parsed.message.content)
+    fields = whole.model_extra["causeway"]["choices"][0]["fields"]
+    equal([field["path"] for field in fields], ["", "/verdict", "/urgent"])
+    chunks = completions.create(**asked, stream=True)
+    equal("".join(c.choices[0].delta.content or "" for c in chunks), parsed.message.content)
+
+
+@check
+def a_response_has_a_form(servers):
+    responses = client(servers.model).responses
+    asked = {"model": "smollm2:135m", "input": "Is this urgent?", "temperature": 0}
+    parsed = responses.parse(**asked, text_format=Ticket)
+    equal((type(parsed.output_parsed), parsed.status), (Ticket, "completed"))
+    form = {"type": "json_schema", "name": "ticket", "schema": Ticket.model_json_schema()}
+    events = list(responses.create(**asked, text={"format": form}, stream=True))
+    equal(events[-1].response.output_text, parsed.output_text)
+    Ticket.model_validate_json(parsed.output_text)
+
+
+@check
+def a_chat_calls(servers):
+    answer = chat(servers.scripted, "weather?", tools=TOOLS)
+    choice = answer.choices[0]
+    equal((choice.finish_reason, choice.message.content), ("tool_calls", "I look."))
+    call = choice.message.tool_calls[0]
+    equal((call.type, call.function.name, call.function.arguments), ("function", "weather", BONN))
+    result = {"role": "tool", "tool_call_id": call.id, "content": "it rains"}
+    turns = [*said("weather?"), choice.message, result]
+    create = client(servers.scripted).chat.completions.create
+    answer = create(model="scripted", messages=turns, tools=TOOLS)
+    equal(answer.choices[0].message.content, "Take a coat.")
+    named = {"type": "function", "function": {"name": "weather"}}
+    answer = chat(servers.scripted, "hello", tools=TOOLS, tool_choice=named)
+    equal(answer.choices[0].message.content, None)
+    equal(list(json.loads(answer.choices[0].message.tool_calls[0].function.arguments)), ["city"])
+
+
+@check
+def a_streamed_chat_calls(servers):
+    asked = {"model": "scripted", "messages": said("weather?"), "tools": TOOLS}
+    with client(servers.scripted).chat.completions.stream(**asked) as stream:
+        choice = stream.get_final_completion().choices[0]
+    equal((choice.finish_reason, choice.message.content), ("tool_calls", "I look."))
+    function = choice.message.tool_calls[0].function
+    equal((function.name, function.arguments), ("weather", BONN))
+    equal(function.parsed_arguments, {"city": "Bonn"})
+
+
+@check
+def a_response_calls(servers):
+    asked = {"model": "scripted", "input": said("weather?"), "tools": FLAT_TOOLS}
+    create = client(servers.scripted).responses.create
+    answer = create(**asked)
+    equal([item.type for item in answer.output], ["message", "function_call"])
+    call = answer.output[1]
+    equal((call.name, call.arguments, call.status), ("weather", BONN, "completed"))
+    equal((answer.output_text, answer.tools[0].name), ("I look.", "weather"))
+    # What came out may go in again, with what the tool said.
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": "it rains"}
+    turns = [*said("weather?"), *[item.to_dict() for item in answer.output], result]
+    equal(create(**{**asked, "input": turns}).output_text, "Take a coat.")
+    answer = create(model="scripted", input="hello", tools=FLAT_TOOLS, tool_choice="required")
+    equal({item.type for item in answer.output}, {"function_call"})
+
+
+@check
+def a_streamed_response_calls(servers):
+    asked = {"model": "scripted", "input": "weather?", "tools": FLAT_TOOLS}
+    events = list(client(servers.scripted).responses.create(**asked, stream=True))
+    done = [event for event in events if event.type == "response.function_call_arguments.done"]
+    equal([(event.name, event.arguments) for event in done], [("weather", BONN)])
+    with client(servers.scripted).responses.stream(**asked) as stream:
+        last = stream.get_final_response()
+    equal((last.output[1].name, last.output[1].parsed_arguments), ("weather", {"city": "Bonn"}))
+
+
+@check
+def other_tools_are_refused(servers):
+    create = client(servers.scripted).responses.create
+    for tools, choice, param in [
+        ([{"type": "web_search"}], "auto", "tools[0]"),
+        (FLAT_TOOLS, {"type": "function", "name": "other"}, "tool_choice"),
+        (FLAT_TOOLS, {"type": "file_search"}, "tool_choice"),
+    ]:
+        asked = {"model": "scripted", "input": "x", "tools": tools, "tool_choice": choice}
+        equal(raises(openai.BadRequestError, lambda: create(**asked)).param, param)

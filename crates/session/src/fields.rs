@@ -45,8 +45,8 @@ pub fn fields_of(record: &Record, tokenizer: &Tokenizer) -> Option<FieldsAccount
     if !asks_for_json(&record.start.policy.canonical) {
         return None;
     }
-    let visible: Vec<&Step> =
-        record.steps.iter().filter(|step| step.shown == Shown::Visible).collect();
+    let answer = &record.steps[opening_steps(record)..];
+    let visible: Vec<&Step> = answer.iter().filter(|step| step.shown == Shown::Visible).collect();
     let mut walker = FieldWalker::default();
     let prefilled = &record.start.request.effective.prefilled_tokens;
     for token in prefilled {
@@ -89,6 +89,19 @@ pub fn fields_of(record: &Record, tokenizer: &Tokenizer) -> Option<FieldsAccount
 /// When each pass of the run gave its tokens, by its number; the first one is the prefill.
 fn pass_ends(steps: &[Step]) -> BTreeMap<u64, u64> {
     steps.iter().map(|step| (step.pass, step.since_arrival_ns)).collect()
+}
+
+/// How many steps opened a thought where the answer begins: until their marker was whole, they
+/// were shown as a part of the answer.
+fn opening_steps(record: &Record) -> usize {
+    let first = record.steps.iter().position(|step| step.shown == Shown::Reasoning);
+    let Some(count) = first.map(|index| index + 1).filter(|count| *count > 1) else { return 0 };
+    let tree: Value = serde_json::from_str(&record.start.policy.canonical).unwrap_or_default();
+    let marker = tree["reasoning"]["open"].as_str().unwrap_or_default();
+    let pieces = record.steps[..count].iter().flat_map(|step| step.piece.0.iter().copied());
+    let written: Vec<u8> = pieces.collect();
+    let is_marker = written.trim_ascii_start() == marker.as_bytes();
+    if is_marker { count } else { 0 }
 }
 
 /// Whether a policy's canonical form asks for JSON.

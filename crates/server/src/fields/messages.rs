@@ -1,19 +1,17 @@
 //! The fields of `POST /v1/messages` and of the count of its tokens.
 
 use super::Rule::{Only, Recorded, Refused, Route};
-use super::chat::MESSAGES_MAX;
+use super::chat::{MESSAGES_MAX, TOOLS_MAX};
 use super::shared::{DELIVERY, NAME_BYTES_MAX, SAMPLING, STOPPING, field, temperature, tokens_max};
 use super::{Field, Kind, Plain, Rule, Table};
-
-const TOOLS: &str = "no model here calls tools yet";
 
 /// The prompt: what the count of tokens has as well.
 const PROMPT: &[Field] = &[
     field("messages", Route(Kind::List { count_max: MESSAGES_MAX })),
     field("system", Route(Kind::Any)),
     field("chat_template_kwargs", Route(Kind::Object)),
-    field("tools", Only(&[Plain::EmptyList], TOOLS)),
-    field("tool_choice", Only(&[Plain::Typed("none"), Plain::Typed("auto")], TOOLS)),
+    field("tools", Route(Kind::List { count_max: TOOLS_MAX })),
+    field("tool_choice", Route(Kind::Object)),
     field("thinking", Route(Kind::Object)),
     field(
         "cache_control",
@@ -25,7 +23,7 @@ const PROMPT: &[Field] = &[
     ),
     field("speed", Only(&[Plain::Word("standard")], "there is one speed")),
     field("context_management", Refused("no message is left out in silence")),
-    field("mcp_servers", Refused(TOOLS)),
+    field("mcp_servers", Refused("tools are called by whoever asks, not by the server")),
     field("user_profile_id", Refused("there are no profiles")),
     field("workspace_id", Refused("there are no workspaces")),
 ];

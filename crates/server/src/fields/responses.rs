@@ -1,13 +1,12 @@
 //! The fields of `POST /v1/responses`.
 
 use super::Rule::{Only, Refused, Route};
-use super::chat::TOP_LOGPROBS_MAX;
+use super::chat::{TOOLS_MAX, TOP_LOGPROBS_MAX};
 use super::shared::{DELIVERY, OPENAI, SAMPLING, STOP, STOPPING, field, temperature, tokens_max};
 use super::{Field, Kind, Plain, Table};
 
 /// Longest text of `instructions`, in bytes; most bodies end before it.
 const TEXT_BYTES_MAX: usize = 64 << 20;
-const TOOLS: &str = "no model here calls tools yet";
 const STORED: &str = "answers are not stored for retrieval: send the whole conversation as `input`";
 
 const OWN: &[Field] = &[
@@ -28,10 +27,10 @@ const OWN: &[Field] = &[
     field("conversation", Refused(STORED)),
     field("prompt", Refused("no prompts are stored here: send `input`")),
     field("context_management", Refused("no message is left out in silence")),
-    field("tools", Only(&[Plain::EmptyList], TOOLS)),
-    field("tool_choice", Only(&[Plain::Word("none"), Plain::Word("auto")], TOOLS)),
-    field("parallel_tool_calls", Refused(TOOLS)),
-    field("max_tool_calls", Refused(TOOLS)),
+    field("tools", Route(Kind::List { count_max: TOOLS_MAX })),
+    field("tool_choice", Route(Kind::Any)),
+    field("parallel_tool_calls", Route(Kind::Flag)),
+    field("max_tool_calls", Refused("it counts calls of tools that are built in, and none is")),
     field("reasoning", Route(Kind::Object)),
     field("image", Refused("input is text")),
     field("moderation", Refused("answers are not moderated")),

@@ -9,7 +9,9 @@ use causeway_request::StopReason;
 use causeway_session::Given;
 use serde_json::{Map, Value, json};
 
+use super::calls::Calls;
 use super::choices::{self, Delivery, Whole};
+use super::tools::{Tools, Words};
 use super::{form, messages_in, thought};
 use crate::ask::{Answering, Ask};
 use crate::auth::Caller;
@@ -22,7 +24,6 @@ use crate::http::sse::{self, Sse};
 use crate::outbox::Gone;
 use crate::state::State;
 use crate::wire;
-use calls::Calls;
 
 mod calls;
 
@@ -37,12 +38,12 @@ pub(crate) async fn answer(
     let caller = choices::caller(&request)?;
     let object = body::object(request, &state.bodies).await?;
     let (ask, delivery) = read(object, caller)?;
-    let mut answering = state.begin(ask).await?;
+    let mut answering = Words::Chat.begin(&state, ask).await?;
     if delivery.streams {
         let (sse, response) = sse::stream();
         tokio::spawn(async move {
             // A reader that is gone needs no last word.
-            let of = |choice| Calls::new(answering.tools, &answering.id, choice);
+            let of = |choice| Calls::new("call", &answering, choice);
             let calls = (0..answering.choices as usize).map(of).collect();
             let _ = Chunks { answering, delivery, calls, sse, state }.write().await;
         });
@@ -63,11 +64,12 @@ fn read(object: Map<String, Value>, caller: Caller) -> Result<(Ask, Delivery), A
         return Err(ApiError::field("top_logprobs", text));
     }
     let top = usize::try_from(top.unwrap_or(0)).unwrap_or(usize::MAX);
-    let chat = messages_in::chat(&fields)?;
+    let tools = Tools::read(Words::Chat, &fields)?;
+    let chat = messages_in::chat(&fields, tools.told())?;
     let mut edits = choices::edits(&mut fields)?;
     thought::of_effort(&fields, &mut edits)?;
     form::of_response_format(&fields, &mut edits)?;
-    form::of_tools(&fields, &mut edits)?;
+    edits.extend(tools.edit());
     let wants_tokens = fields.flag("logprobs").then_some(top);
     let ask = Ask {
         wants_tokens,
@@ -97,8 +99,8 @@ fn check_modalities(fields: &Fields) -> Result<(), ApiError> {
 fn completion(answering: &Answering, wholes: &[Whole], delivery: Delivery) -> Value {
     let choice = |(index, whole): (usize, &Whole)| {
         let Whole { part, ended } = whole;
-        let calls = Calls::new(answering.tools, &answering.id, index);
-        let (content, calls) = calls.whole(&part.visible);
+        let (content, calls) =
+            calls::whole(Calls::new("call", answering, index), part.visible.clone());
         let mut message = json!({ "role": "assistant", "content": content, "refusal": null });
         let finish_reason = finish_reason(&ended.stop, !calls.is_empty());
         if !calls.is_empty() {
@@ -214,19 +216,20 @@ impl Chunks {
     }
 
     async fn part(&mut self, choice: u32, part: Part) -> Result<(), Gone> {
-        let mut deltas = self.calls[choice as usize].feed(&part.visible);
-        if self.delivery.include_reasoning && !part.reasoning.is_empty() {
-            let reasoning = json!(part.reasoning);
+        let Part { visible, reasoning, tokens } = part;
+        let mut deltas = calls::feed(&mut self.calls[choice as usize], visible);
+        if self.delivery.include_reasoning && !reasoning.is_empty() {
+            let reasoning = json!(reasoning);
             match deltas.first_mut() {
                 Some(first) => first["reasoning_content"] = reasoning,
                 None => deltas.push(json!({ "reasoning_content": reasoning })),
             }
         }
-        if deltas.is_empty() && !part.tokens.is_empty() {
+        if deltas.is_empty() && !tokens.is_empty() {
             deltas.push(json!({}));
         }
         // Tokens come with the first text that they are a part of.
-        let mut tokens = part.tokens.as_slice();
+        let mut tokens = tokens.as_slice();
         for delta in deltas {
             let told = logprobs(&self.answering, std::mem::take(&mut tokens));
             self.chunk(choice, delta, told).await?;
@@ -251,10 +254,10 @@ impl Chunks {
 
     /// The chunk that says why a choice ended, and what it took; before it, what still waited.
     async fn last(&mut self, index: u32, ended: &Ended) -> Result<(), Gone> {
-        for delta in self.calls[index as usize].finish() {
+        for delta in calls::finish(&mut self.calls[index as usize]) {
             self.chunk(index, delta, Value::Null).await?;
         }
-        let has_calls = self.calls[index as usize].any();
+        let has_calls = self.calls[index as usize].count() > 0;
         let choice = json!({
             "index": index,
             "delta": {},

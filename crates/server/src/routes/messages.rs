@@ -18,15 +18,20 @@ use serde_json::{Map, Value, json};
 use super::choices::{self, Delivery};
 use super::models::ANTHROPIC_VERSION;
 use super::segments::{self, Segments};
+use super::tools::{Tools, Words};
 use super::{thought, tokens};
 use crate::ask::Ask;
 use crate::auth::Caller;
+use crate::effective::in_words_of;
 use crate::error::{ApiError, json_response};
-use crate::fields::Fields;
 use crate::fields::messages::{COUNT_TOKENS, MESSAGES};
+use crate::fields::{Edit, Fields};
 use crate::http::{body, sse};
 use crate::origin::REQUEST_ID;
 use crate::state::State;
+
+/// What the ids of calls begin with.
+const CALL: &str = "toolu";
 
 /// Answers messages, whole or as a stream.
 ///
@@ -39,10 +44,10 @@ pub(crate) async fn answer(
     let caller = choices::caller(&request)?;
     let object = body::object(request, &state.bodies).await?;
     let (ask, delivery) = read(object, caller, &state)?;
-    let mut answering = state.begin(ask).await?;
+    let mut answering = Words::Messages.begin(&state, ask).await?;
     if delivery.streams {
         let (sse, response) = sse::stream();
-        let segments = Segments::default();
+        let segments = Segments::new(CALL, &answering);
         tokio::spawn(async move {
             let events = stream::Events { answering, delivery, sse, state, segments };
             // A reader that is gone needs no last word.
@@ -50,7 +55,8 @@ pub(crate) async fn answer(
         });
         return Ok(response);
     }
-    let (segments, ended) = segments::whole(&mut answering, delivery.include_reasoning).await?;
+    let (segments, ended) =
+        segments::whole(CALL, &mut answering, delivery.include_reasoning).await?;
     let message = object::ended(&answering, &segments, &ended, delivery.extends);
     Ok(json_response(StatusCode::OK, &message))
 }
@@ -66,11 +72,16 @@ pub(crate) async fn count_tokens(
     let fields = Fields::read(COUNT_TOKENS, &body::object(request, &state.bodies).await?)?;
     // A thought has no part in the prompt, but what is said of it must be right.
     thought::of_thinking(&fields, &state.base, &mut Vec::new())?;
+    let tools = Tools::read(Words::Messages, &fields)?;
     let model = state.registry.model(fields.text("model")).await?;
     let now = CivilTime::from_unix(state.clock.unix_s());
-    let file = state.base.with(&[])?;
+    let edits: Vec<Edit> = tools.edit().into_iter().collect();
+    let file = state.base.with(&edits)?;
     tokens::off_thread(move || {
-        let given = Given::Messages(input::chat(&fields)?);
+        // Tools that no message could have are in no prompt.
+        let form = model.compile(&file).and_then(|policy| model.form(&policy));
+        form.map_err(|error| Words::Messages.error(in_words_of(&edits, error)))?;
+        let given = Given::Messages(input::chat(&fields, tools.told())?);
         let prompt = model.prompt(given, &file, now)?;
         Ok(json!({ "input_tokens": prompt.tokens.len() }))
     })
@@ -107,13 +118,15 @@ fn read(
 ) -> Result<(Ask, Delivery), ApiError> {
     let mut fields = Fields::read(MESSAGES, &object)?;
     let delivery = choices::delivery(&fields)?;
-    let chat = input::chat(&fields)?;
+    let tools = Tools::read(Words::Messages, &fields)?;
+    let chat = input::chat(&fields, tools.told())?;
     if fields.value("max_tokens").is_none() && !state.base.limits_tokens() {
         let text = "`max_tokens` is missing: a whole number from 1 is needed";
         return Err(ApiError::field("max_tokens", text));
     }
     let mut edits = choices::edits(&mut fields)?;
     let shows = thought::of_thinking(&fields, &state.base, &mut edits)?;
+    edits.extend(tools.edit());
     let include_reasoning = delivery.include_reasoning && shows;
     let delivery = Delivery { include_reasoning, ..delivery };
     let ask =

@@ -3,20 +3,21 @@
 use causeway_text::{Chat, ChatValue};
 use serde_json::{Map, Value, json};
 
-use super::form;
+use super::turns;
 use crate::error::ApiError;
 use crate::fields::Fields;
 
 /// Roles that a message may have.
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool"];
 /// Fields of a message that go to the template as they are.
-const KEPT: &[&str] = &["name", "tool_calls", "tool_call_id", "reasoning_content", "refusal"];
+const KEPT: &[&str] = &["name", "tool_call_id", "reasoning_content", "refusal"];
 
-/// The chat of a request, with what its template is told beside the messages.
+/// The chat of a request, with what its template is told beside the messages: `tools` too, where
+/// any may be called.
 ///
 /// # Errors
 /// A message of another form, or a part that is no text.
-pub(crate) fn chat(fields: &Fields) -> Result<Chat, ApiError> {
+pub(crate) fn chat(fields: &Fields, tools: Option<Value>) -> Result<Chat, ApiError> {
     let Some(list) = fields.value("messages").and_then(Value::as_array) else {
         return Err(ApiError::field("messages", "`messages` is missing: a list is needed"));
     };
@@ -27,7 +28,7 @@ pub(crate) fn chat(fields: &Fields) -> Result<Chat, ApiError> {
     let indexed = list.iter().enumerate();
     let messages: Result<Vec<Value>, ApiError> =
         indexed.map(|(index, message)| one(&format!("messages[{index}]"), message)).collect();
-    made(messages?, fields.flag("continue_final_message"), fields)
+    made(messages?, fields.flag("continue_final_message"), fields, tools)
 }
 
 /// A chat of messages that are read already.
@@ -38,19 +39,27 @@ pub(crate) fn made(
     messages: Vec<Value>,
     continues: bool,
     fields: &Fields,
+    tools: Option<Value>,
 ) -> Result<Chat, ApiError> {
-    if continues && messages.last().and_then(|last| last["role"].as_str()) != Some("assistant") {
-        let text = "`continue_final_message` is true, but the last message is not the assistant's";
-        return Err(ApiError::field("continue_final_message", text));
+    if continues {
+        let last = messages.last().unwrap_or(&Value::Null);
+        let why = match (last["role"].as_str(), last["tool_calls"].is_array()) {
+            (Some("assistant"), false) => None,
+            (Some("assistant"), true) => Some("calls tools"),
+            _ => Some("is not the assistant's"),
+        };
+        if let Some(why) = why {
+            let text = format!("`continue_final_message` is true, but the last message {why}");
+            return Err(ApiError::field("continue_final_message", text));
+        }
     }
     let variables = fields.value("chat_template_kwargs").and_then(Value::as_object);
     let variables = variables.map_or_else(Vec::new, |variables| {
         variables.iter().map(|(name, value)| (name.clone(), lowered(value))).collect()
     });
-    let tools = fields.value("tools").filter(|_| form::has_tools(fields));
     Ok(Chat {
         messages: lowered(&Value::Array(messages)),
-        tools: tools.map(lowered),
+        tools: tools.as_ref().map(lowered),
         continue_final_message: continues,
         variables,
         ..Chat::default()
@@ -79,15 +88,19 @@ pub(crate) fn one(path: &str, message: &Value) -> Result<Value, ApiError> {
     // Templates know one role for whoever sets the rules.
     let role = if role == "developer" { "system" } else { role };
     let mut made = Map::from_iter([("role".to_owned(), json!(role))]);
-    let has_calls = given.get("tool_calls").is_some_and(Value::is_array);
+    let calls = given.get("tool_calls").filter(|calls| !calls.is_null());
     for (name, value) in given {
         match name.as_str() {
             "role" => {}
-            "content" if value.is_null() && has_calls => {
-                made.insert(name.clone(), json!(""));
+            "tool_calls" => {
+                if let Some(calls) = calls {
+                    let calls = turns::of_chat(&format!("{path}.tool_calls"), calls)?;
+                    made.insert(name.clone(), calls);
+                }
             }
+            "content" if value.is_null() && calls.is_some() => {}
             "content" => {
-                made.insert(name.clone(), json!(content(path, value)?));
+                made.insert(name.clone(), json!(content(&format!("{path}.content"), value)?));
             }
             kept if KEPT.contains(&kept) => {
                 if !value.is_null() {
@@ -103,6 +116,9 @@ pub(crate) fn one(path: &str, message: &Value) -> Result<Value, ApiError> {
             }
         }
     }
+    if calls.is_some() {
+        made.entry("content").or_insert(json!(""));
+    }
     if !made.contains_key("content") {
         let param = format!("{path}.content");
         let text = format!("`{param}` is missing: a text is needed");
@@ -112,8 +128,10 @@ pub(crate) fn one(path: &str, message: &Value) -> Result<Value, ApiError> {
 }
 
 /// A text, or the texts of its parts, one to a line.
-fn content(path: &str, content: &Value) -> Result<String, ApiError> {
-    let param = format!("{path}.content");
+///
+/// # Errors
+/// A part that is no text.
+pub(super) fn content(param: &str, content: &Value) -> Result<String, ApiError> {
     if let Some(text) = content.as_str() {
         return Ok(text.to_owned());
     }

@@ -1,4 +1,4 @@
-//! `POST /v1/responses`: text in, text out.
+//! `POST /v1/responses`: text in, text and calls of tools out.
 
 mod input;
 mod object;
@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::choices::{self, Delivery};
 use super::segments::{self, Segments};
+use super::tools::{Tools, Words};
 use super::{form, thought};
 use crate::ask::Ask;
 use crate::auth::Caller;
@@ -24,6 +25,8 @@ use crate::http::{body, sse};
 use crate::state::State;
 use object::Repeated;
 
+/// What the ids of calls begin with.
+const CALL: &str = "call";
 /// What `include` may name.
 const LOGPROBS: &str = "message.output_text.logprobs";
 
@@ -38,10 +41,10 @@ pub(crate) async fn answer(
     let caller = choices::caller(&request)?;
     let object = body::object(request, &state.bodies).await?;
     let (ask, delivery, repeated) = read(object, caller, &state)?;
-    let mut answering = state.begin(ask).await?;
+    let mut answering = Words::Responses.begin(&state, ask).await?;
     if delivery.streams {
         let (sse, response) = sse::stream();
-        let segments = Segments::default();
+        let segments = Segments::new(CALL, &answering);
         tokio::spawn(async move {
             let events =
                 stream::Events { answering, delivery, repeated, sse, state, segments, number: 0 };
@@ -50,7 +53,8 @@ pub(crate) async fn answer(
         });
         return Ok(response);
     }
-    let (segments, ended) = segments::whole(&mut answering, delivery.include_reasoning).await?;
+    let (segments, ended) =
+        segments::whole(CALL, &mut answering, delivery.include_reasoning).await?;
     let completed_at = state.clock.unix_s();
     let answer = (&segments, &ended);
     let response = repeated.ended(&answering, answer, completed_at, delivery.extends);
@@ -71,11 +75,13 @@ fn read(
         return Err(ApiError::field(name, text).with_code("unsupported_parameter"));
     }
     let wants_tokens = wants_tokens(&fields)?;
-    let chat = input::chat(&fields)?;
+    let tools = Tools::read(Words::Responses, &fields)?;
+    let chat = input::chat(&fields, tools.told())?;
     let repeated = Repeated::new(&fields, state);
     let mut edits = choices::edits(&mut fields)?;
     thought::of_reasoning(&fields, &mut edits)?;
     of_text(&fields, &mut edits)?;
+    edits.extend(tools.edit());
     let ask = Ask {
         wants_tokens,
         ..choices::ask(&fields, ("resp", "input"), Given::Messages(chat), edits, caller, object)

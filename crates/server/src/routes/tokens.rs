@@ -61,7 +61,7 @@ fn tokens_of(
         if text.is_some() {
             return Err(ApiError::bad_request("give `messages` or a text, not both"));
         }
-        let mut chat = messages_in::chat(fields)?;
+        let mut chat = messages_in::chat(fields, None)?;
         chat.now = now;
         chat.add_generation_prompt =
             fields.flag_or("add_generation_prompt", !chat.continue_final_message);
@@ -112,7 +112,7 @@ pub(crate) async fn apply_template(
     let model = state.registry.model(fields.text("model")).await?;
     let now = CivilTime::from_unix(state.clock.unix_s());
     off_thread(move || {
-        let mut chat = messages_in::chat(&fields)?;
+        let mut chat = messages_in::chat(&fields, None)?;
         chat.now = now;
         chat.add_generation_prompt =
             fields.flag_or("add_generation_prompt", !chat.continue_final_message);

@@ -127,8 +127,13 @@ const RESPONSES: &[Row] = &[
     ),
     taken("background", "false", &["true", "5"]),
     taken("truncation", "\"disabled\"", &["\"auto\"", "5"]),
-    taken("tools", "[]", &[r#"[{"type": "web_search"}]"#, "5"]),
-    taken("tool_choice", "\"auto\"", &["\"required\"", "5"]),
+    taken(
+        "tools",
+        "[]",
+        &[r#"[{"type": "web_search"}]"#, r#"[{"type": "function", "name": "f"}]"#, "[5]", "5"],
+    ),
+    taken("tool_choice", "\"auto\"", &["\"required\"", r#"{"type": "mcp"}"#, "5"]),
+    taken("parallel_tool_calls", "false", &["1"]),
     beside(
         taken("reasoning", r#"{"effort": "none"}"#, &[r#"{"effort": "low"}"#, "\"low\""]),
         r#"{"reasoning_markers": ["<think>", "</think>"]}"#,
@@ -138,7 +143,6 @@ const RESPONSES: &[Row] = &[
     refused("conversation", "\"conv_1\""),
     refused("prompt", r#"{"id": "p"}"#),
     refused("context_management", "[]"),
-    refused("parallel_tool_calls", "true"),
     refused("max_tool_calls", "5"),
     refused("image", "{}"),
     refused("moderation", r#"{"model": "m"}"#),
@@ -153,8 +157,17 @@ const MESSAGES_PROMPT: &[Row] = &[
     ),
     taken("model", "\"scripted\"", &["5", "\"nobody\""]),
     taken("system", "\"be kind\"", &["5", "[5]"]),
-    taken("tools", "[]", &[r#"[{"name": "f", "input_schema": {}}]"#, "5"]),
-    taken("tool_choice", r#"{"type": "none"}"#, &[r#"{"type": "any"}"#, "\"none\""]),
+    taken(
+        "tools",
+        "[]",
+        &[
+            r#"[{"name": "f", "input_schema": {}}]"#,
+            r#"[{"type": "computer_20250124"}]"#,
+            "[5]",
+            "5",
+        ],
+    ),
+    taken("tool_choice", r#"{"type": "none"}"#, &[r#"{"type": "any"}"#, "{}", "\"none\""]),
     taken(
         "thinking",
         r#"{"type": "disabled"}"#,

@@ -181,6 +181,29 @@ fn a_form_that_cannot_be_held_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_form_begins_behind_a_thought_whose_marker_is_several_tokens() {
+    // Every letter is a token of its own here.
+    let said = format!("<think>so</think>{ANSWER} and so on");
+    let server = Server::saying(json!({ "text": said }));
+    let markers = json!(["<think>", "</think>"]);
+    let fields = json!({ "response_format": format(), "reasoning_markers": markers });
+    let answer = server.post("/v1/chat/completions", &chat(&fields)).json();
+    assert_eq!(content(&answer), ANSWER, "{answer}");
+    assert_eq!(answer["choices"][0]["message"]["reasoning_content"], "so", "{answer}");
+    let choice = &answer["causeway"]["choices"][0];
+    let fields = choice["fields"].as_array().unwrap();
+    let sum = |name: &str| fields.iter().map(|field| field[name].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum("chosen") + sum("forced"), ANSWER.len() as u64, "{choice}");
+    let mut streamed = chat(&json!({ "response_format": format(), "stream": true }));
+    streamed["reasoning_markers"] = markers;
+    let reply = server.post("/v1/chat/completions", &streamed);
+    assert_eq!(
+        (reply.streamed(), reply.streamed_reasoning()),
+        (ANSWER.to_owned(), "so".to_owned())
+    );
+}
+
+#[test]
 fn a_form_goes_on_behind_a_prefill() {
     let server = Server::saying(json!({ "text": r#""no","n":7}"# }));
     let body = json!({
@@ -240,110 +263,4 @@ fn a_policy_that_leaves_no_token_is_the_callers_mistake() {
     assert_eq!(refused.status, 400, "{refused:?} {reply:?}");
     let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("leaves no token at step 1"), "{message}");
-}
-
-/// A model whose template has a form for calls, and which says this.
-fn caller(text: &str) -> Server {
-    Server::of(&json!({
-        "template": "{% if tools %}{% for t in tools %}{{ t.function.name }} as <tool_call> {% endfor %}\
-                     {% endif %}{% for m in messages %}{{ m.content }}{% endfor %}<|assistant|>",
-        "answers": [{ "text": text }],
-    }))
-}
-
-fn tools() -> Value {
-    let parameters = json!({
-        "type": "object",
-        "properties": { "city": { "enum": ["Ulm", "Bonn"] } },
-        "required": ["city"],
-        "additionalProperties": false,
-    });
-    json!([
-        { "type": "function", "function": { "name": "clock" } },
-        { "type": "function", "function": { "name": "weather", "parameters": parameters, "strict": true } },
-    ])
-}
-
-const CALL: &str =
-    "<tool_call>\n{\"name\":\"weather\",\"arguments\":{\"city\":\"Bonn\"}}\n</tool_call>";
-
-#[test]
-fn a_call_is_held_and_told_apart_from_text() {
-    for (said, choice) in [(CALL, "required"), (CALL, "auto"), ("It rains.", "auto")] {
-        let server = caller(said);
-        let fields =
-            json!({ "tools": tools(), "tool_choice": choice, "parallel_tool_calls": false });
-        let answer = server.post("/v1/chat/completions", &chat(&fields));
-        assert_eq!(answer.status, 200, "{answer:?}");
-        let answer = answer.json();
-        let message = &answer["choices"][0]["message"];
-        if said == CALL {
-            assert_eq!(answer["choices"][0]["finish_reason"], "tool_calls", "{answer}");
-            assert_eq!(message["content"], Value::Null, "{answer}");
-            let call = &message["tool_calls"][0];
-            assert_eq!(
-                (&call["type"], &call["function"]["name"]),
-                (&json!("function"), &json!("weather"))
-            );
-            assert_eq!(call["function"]["arguments"], r#"{"city":"Bonn"}"#);
-        } else {
-            assert_eq!(message["content"], said, "{answer}");
-            assert_eq!(message["tool_calls"], Value::Null);
-        }
-        let mut streamed = chat(&fields);
-        streamed["stream"] = json!(true);
-        let events = server.post("/v1/chat/completions", &streamed).events();
-        let deltas: Vec<&Value> =
-            events.iter().map(|event| &event["choices"][0]["delta"]).collect();
-        let text: String = deltas.iter().filter_map(|delta| delta["content"].as_str()).collect();
-        let calls: Vec<&Value> = deltas
-            .iter()
-            .filter_map(|delta| delta["tool_calls"].as_array())
-            .flatten()
-            .map(|call| &call["function"])
-            .collect();
-        let want: Vec<&Value> = message["tool_calls"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|call| &call["function"])
-            .collect();
-        assert_eq!(calls, want);
-        assert_eq!(text, message["content"].as_str().unwrap_or_default());
-    }
-}
-
-#[test]
-fn a_named_tool_is_called_whatever_the_model_would_say() {
-    let server = caller("It rains.");
-    let named = json!({ "type": "function", "function": { "name": "clock" } });
-    let fields = json!({ "tools": tools(), "tool_choice": named });
-    let answer = server.post("/v1/chat/completions", &chat(&fields)).json();
-    let call = &answer["choices"][0]["message"]["tool_calls"][0]["function"];
-    assert_eq!(call, &json!({ "name": "clock", "arguments": "{}" }), "{answer}");
-}
-
-#[test]
-fn tools_that_cannot_be_called_are_refused() {
-    let refused = |server: &Server, fields: &Value, param: &str, want: &str| {
-        let reply = server.post("/v1/chat/completions", &chat(fields));
-        assert_eq!(reply.status, 400, "{fields} {reply:?}");
-        let error = &reply.json()["error"];
-        assert_eq!(error["param"], param, "{error}");
-        assert!(error["message"].as_str().unwrap().contains(want), "{error}");
-    };
-    let plain = server();
-    refused(&plain, &json!({ "tools": tools() }), "tools", "has no form for calls");
-    let calling = caller("x");
-    let other = json!({ "type": "function", "function": { "name": "other" } });
-    refused(
-        &calling,
-        &json!({ "tools": tools(), "tool_choice": other }),
-        "tools",
-        "not among `tools`",
-    );
-    let mut broken = tools();
-    broken[1]["function"]["parameters"]["not"] = json!({});
-    refused(&calling, &json!({ "tools": broken }), "tools", "#/tools/1/function/parameters");
-    refused(&calling, &json!({ "tool_choice": "required" }), "tool_choice", "there are no `tools`");
 }

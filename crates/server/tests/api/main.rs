@@ -26,3 +26,4 @@ mod smoke;
 mod streamed;
 mod support;
 mod thought;
+mod tools;

@@ -96,3 +96,16 @@ fn an_answer_that_is_no_json_by_its_policy_has_no_fields() {
     assert_eq!(fields_of(&record, &toy::text().tokenizer), None);
     assert!(!asks_for_json(r#"{"constraints":{"min_tokens":3},"schema":1}"#));
 }
+
+#[test]
+fn what_opens_a_thought_is_no_fields() {
+    let toml = format!("{JSON}[reasoning]\nopen = \"(t)\"\nclose = \"(/t)\"\n");
+    let mut record = record(&toml, "", r#"(t)so(/t){"a":1}"#, StopReason::SchemaComplete);
+    // The marker is known as one with its last token.
+    for step in &mut record.steps[2..9] {
+        step.shown = Shown::Reasoning;
+    }
+    let FieldsAccount { fields, .. } = fields(&record);
+    let told: Vec<_> = fields.iter().map(|f| (f.path.as_str(), f.chosen)).collect();
+    assert_eq!(told, [("", 2), ("/a", 5)]);
+}

@@ -81,19 +81,48 @@ fn a_prefill_that_breaks_the_form_or_fills_it_is_refused() {
 
 #[test]
 fn a_thought_is_free_and_the_form_follows_it() {
-    let markers = "[reasoning]\nopen = \"<t>\"\nclose = \"</t>\"\n";
-    let (found, is_complete) = written(&schema(markers), "<t>", "so_{it}_is</t>x");
+    let (found, is_complete) = written(&schema(MARKERS), "<t>", "so_{it}_is</t>x");
     assert_eq!(found, format!("so_{{it}}_is</t>{}x{}", laid(r#"{"a":""#), laid(r#""}"#)));
     assert!(is_complete);
-    let (found, _) = written(&schema(&format!("{markers}tokens_max = 2\n")), "<t>", "soy");
+    let (found, _) = written(&schema(&format!("{MARKERS}tokens_max = 2\n")), "<t>", "soy");
     assert_eq!(found, format!("so(<)(/)(t)(>){}y{}", laid(r#"{"a":""#), laid(r#""}"#)));
+}
+
+const MARKERS: &str = "[reasoning]\nopen = \"<t>\"\nclose = \"</t>\"\n";
+
+#[test]
+fn a_marker_of_several_tokens_opens_a_thought() {
+    let json = format!("{}x{}", laid(r#"{"a":""#), laid(r#""}"#));
+    // No JSON begins like the marker: its first token is chosen, and the rest is laid.
+    let (found, is_complete) = written(&schema(MARKERS), "", "<so</t>x");
+    assert_eq!((found, is_complete), (format!("<[t][>]so</t>{json}"), true));
+    let budget = format!("{MARKERS}tokens_max = 1\n");
+    let (found, _) = written(&schema(&budget), "", "<sx");
+    assert_eq!(found, format!("<[t][>]s(<)(/)(t)(>){json}"));
+    // Whoever does not think is held to the form, whose one way to begin is a choice here.
+    let (found, is_complete) = written(&schema(MARKERS), "", "{x");
+    assert_eq!((found, is_complete), (format!("{{{}x{}", laid("\"a\":\""), laid("\"}")), true));
+    // There is one thought at the beginning, and none behind it.
+    let (found, _) = written(&schema(MARKERS), "", "<</t>x");
+    assert_eq!(found, format!("<[t][>]</t>{json}"));
+}
+
+#[test]
+fn what_begins_like_a_marker_may_be_the_answer() {
+    let choice = format!("[constraints]\nchoice = [\"<tag>\", \"<a>\"]\n{MARKERS}");
+    let check = |wanted: &str, want: &str| {
+        let (found, is_complete) = written(&choice, "", wanted);
+        assert_eq!((found.as_str(), is_complete), (want, true), "{wanted}");
+    };
+    check("<ta", "<ta[g][>]");
+    check("<a", "<a[>]");
+    check("<t>so</t>t", "<t>so</t>[<]t[a][g][>]");
 }
 
 #[test]
 fn an_answer_cannot_end_inside_a_thought() {
     let side = Arc::new(toy::text());
-    let markers = "[reasoning]\nopen = \"<t>\"\nclose = \"</t>\"\n";
-    let mut guide = guide_of(&side, &schema(markers), "<t>").unwrap();
+    let mut guide = guide_of(&side, &schema(MARKERS), "<t>").unwrap();
     let mask = guide.mask().unwrap().unwrap();
     assert!(!mask.allows(TokenId(1)) && mask.allows(TokenId(2)));
 }

@@ -38,7 +38,7 @@ pub(super) fn ended(
 ) -> Value {
     let mut message = begun(answering);
     message["content"] = segments.all().iter().map(block).collect();
-    let (reason, sequence) = stop(answering, &ended.stop);
+    let (reason, sequence) = stop(answering, &ended.stop, segments.has_calls());
     message["stop_reason"] = json!(reason);
     message["stop_sequence"] = json!(sequence);
     message["usage"] = usage(ended);
@@ -56,13 +56,24 @@ pub(super) fn block(segment: &Segment) -> Value {
             json!({ "type": "thinking", "thinking": segment.text, "signature": "" })
         }
         Kind::Text => json!({ "type": "text", "text": segment.text, "citations": null }),
+        Kind::Call => {
+            let Segment { id, name, text, .. } = segment;
+            // Empty before its input has come.
+            let input: Value = serde_json::from_str(text).unwrap_or_else(|_| json!({}));
+            json!({ "type": "tool_use", "id": id, "name": name, "input": input })
+        }
     }
 }
 
 /// Anthropic's `stop_reason`, and the sequence that was met; a reason that Anthropic has no word
 /// for keeps its own.
-pub(super) fn stop(answering: &Answering, stop: &StopReason) -> (&'static str, Option<String>) {
+pub(super) fn stop(
+    answering: &Answering,
+    stop: &StopReason,
+    has_calls: bool,
+) -> (&'static str, Option<String>) {
     match stop {
+        StopReason::Eos { .. } | StopReason::SchemaComplete if has_calls => ("tool_use", None),
         StopReason::Eos { .. } | StopReason::SchemaComplete => ("end_turn", None),
         StopReason::StopString { string } => ("stop_sequence", Some(string.clone())),
         StopReason::StopToken { token } => {

@@ -53,16 +53,22 @@ impl Events {
     }
 
     async fn part(&mut self, part: Part) -> Result<(), Gone> {
-        for piece in segments::pieces(part, self.delivery.include_reasoning) {
-            if self.segments.is_change(piece.kind) {
+        let pieces = self.segments.pieces(part, self.delivery.include_reasoning);
+        self.pieces(pieces).await
+    }
+
+    async fn pieces(&mut self, pieces: Vec<Segment>) -> Result<(), Gone> {
+        for piece in pieces {
+            let is_new = self.segments.is_change(piece.kind);
+            if is_new {
                 self.close().await?;
-                self.segments.push(Segment { kind: piece.kind, ..segments::empty() });
-                self.open().await?;
+                self.open(&piece).await?;
             }
-            let index = self.segments.all().len() - 1;
+            let index = self.segments.all().len() - usize::from(!is_new);
             let delta = match piece.kind {
                 Kind::Reasoning => json!({ "type": "thinking_delta", "thinking": piece.text }),
                 Kind::Text => json!({ "type": "text_delta", "text": piece.text }),
+                Kind::Call => json!({ "type": "input_json_delta", "partial_json": piece.text }),
             };
             self.say("content_block_delta", json!({ "index": index, "delta": delta })).await?;
             self.segments.push(piece);
@@ -70,10 +76,11 @@ impl Events {
         Ok(())
     }
 
-    /// Begins the block of the last segment, which is empty.
-    async fn open(&self) -> Result<(), Gone> {
-        let Some((index, segment)) = self.segments.last() else { return Ok(()) };
-        let block = object::block(segment);
+    /// Begins the next block, that of this piece.
+    async fn open(&self, piece: &Segment) -> Result<(), Gone> {
+        let index = self.segments.all().len();
+        let Segment { kind, id, name, .. } = piece.clone();
+        let block = object::block(&Segment { kind, id, name, ..segments::empty() });
         self.say("content_block_start", json!({ "index": index, "content_block": block })).await
     }
 
@@ -88,13 +95,16 @@ impl Events {
     }
 
     async fn finish(mut self, ended: &Ended) -> Result<(), Gone> {
+        let rest = self.segments.rest();
+        self.pieces(rest).await?;
         if self.segments.lacks_text() {
             self.close().await?;
+            self.open(&segments::empty()).await?;
             self.segments.push(segments::empty());
-            self.open().await?;
         }
         self.close().await?;
-        let (reason, sequence) = object::stop(&self.answering, &ended.stop);
+        let (reason, sequence) =
+            object::stop(&self.answering, &ended.stop, self.segments.has_calls());
         let mut event = json!({
             "delta": { "stop_reason": reason, "stop_sequence": sequence },
             "usage": object::usage(ended),

@@ -33,7 +33,7 @@ impl Repeated {
             "max_tool_calls": null,
             "metadata": given("metadata").unwrap_or_else(|| json!({})),
             "output": [],
-            "parallel_tool_calls": false,
+            "parallel_tool_calls": fields.flag_or("parallel_tool_calls", true),
             "previous_response_id": null,
             "prompt_cache_key": given("prompt_cache_key"),
             "reasoning": {
@@ -45,8 +45,8 @@ impl Repeated {
             "store": false,
             "temperature": in_force("temperature", "shape.temperature", json!(1.0)),
             "text": given("text").filter(|text| !text["format"].is_null()).unwrap_or_else(plain),
-            "tool_choice": given("tool_choice").unwrap_or_else(|| json!("none")),
-            "tools": [],
+            "tool_choice": given("tool_choice").unwrap_or_else(|| json!("auto")),
+            "tools": tools(fields),
             "top_logprobs": fields.count("top_logprobs").unwrap_or(0),
             "top_p": in_force("top_p", "shape.top_p", json!(1.0)),
             "truncation": "disabled",
@@ -111,6 +111,19 @@ impl Repeated {
     }
 }
 
+/// The functions that were given, with what they left out.
+fn tools(fields: &Fields) -> Value {
+    let given = fields.value("tools").and_then(Value::as_array).into_iter().flatten();
+    let tool = |tool: &Value| {
+        let mut tool = tool.clone();
+        for name in ["description", "parameters", "strict"] {
+            tool[name] = tool[name].take();
+        }
+        tool
+    };
+    given.map(tool).collect()
+}
+
 /// The status of a response, and what it lacks where it is not complete; reasons that OpenAI has
 /// no word for keep their own.
 pub(super) fn status(stop: &StopReason) -> (&'static str, Option<&'static str>) {
@@ -127,22 +140,29 @@ pub(super) fn item_id(answering: &Answering, index: usize, kind: Kind) -> String
     let prefix = match kind {
         Kind::Reasoning => "rs",
         Kind::Text => "msg",
+        Kind::Call => "fc",
     };
     format!("{prefix}_{}_{index}", answering.id)
 }
 
 /// An item of the output.
 pub(super) fn item(answering: &Answering, index: usize, segment: &Segment, status: &str) -> Value {
-    let mut item = opened(answering, index, segment.kind);
-    item["status"] = json!(status);
-    item["content"] = json!([part(answering, segment)]);
+    let mut item = opened(answering, index, segment);
+    if segment.kind == Kind::Call {
+        // A call comes whole, wherever the answer is cut.
+        item["status"] = json!("completed");
+        item["arguments"] = json!(segment.text);
+    } else {
+        item["status"] = json!(status);
+        item["content"] = json!([part(answering, segment)]);
+    }
     item
 }
 
 /// An item before its first part.
-pub(super) fn opened(answering: &Answering, index: usize, kind: Kind) -> Value {
-    let id = item_id(answering, index, kind);
-    match kind {
+pub(super) fn opened(answering: &Answering, index: usize, segment: &Segment) -> Value {
+    let id = item_id(answering, index, segment.kind);
+    match segment.kind {
         Kind::Reasoning => json!({
             "id": id, "type": "reasoning", "summary": [], "content": [], "status": "in_progress",
         }),
@@ -153,14 +173,22 @@ pub(super) fn opened(answering: &Answering, index: usize, kind: Kind) -> Value {
             "content": [],
             "status": "in_progress",
         }),
+        Kind::Call => json!({
+            "id": id,
+            "type": "function_call",
+            "call_id": segment.id,
+            "name": segment.name,
+            "arguments": "",
+            "status": "in_progress",
+        }),
     }
 }
 
-/// The one part of an item.
+/// The one part of an item that is text.
 pub(super) fn part(answering: &Answering, segment: &Segment) -> Value {
     match segment.kind {
         Kind::Reasoning => json!({ "type": "reasoning_text", "text": segment.text }),
-        Kind::Text => json!({
+        Kind::Text | Kind::Call => json!({
             "type": "output_text",
             "text": segment.text,
             "annotations": [],

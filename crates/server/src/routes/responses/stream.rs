@@ -59,10 +59,15 @@ impl Events {
     }
 
     async fn part(&mut self, part: Part) -> Result<(), Gone> {
-        for piece in segments::pieces(part, self.delivery.include_reasoning) {
+        let pieces = self.segments.pieces(part, self.delivery.include_reasoning);
+        self.pieces(pieces).await
+    }
+
+    async fn pieces(&mut self, pieces: Vec<Segment>) -> Result<(), Gone> {
+        for piece in pieces {
             if self.segments.is_change(piece.kind) {
                 self.close("completed").await?;
-                self.open(piece.kind).await?;
+                self.open(&piece).await?;
             }
             self.delta(&piece).await?;
             self.segments.push(piece);
@@ -70,12 +75,15 @@ impl Events {
         Ok(())
     }
 
-    /// Begins the next item and its one part.
-    async fn open(&mut self, kind: Kind) -> Result<(), Gone> {
-        let index = self.segments.all().len();
-        let item = object::opened(&self.answering, index, kind);
+    /// Begins the next item, that of this piece, and its one part; a call has none.
+    async fn open(&mut self, piece: &Segment) -> Result<(), Gone> {
+        let (index, kind) = (self.segments.all().len(), piece.kind);
+        let item = object::opened(&self.answering, index, piece);
         let added = json!({ "output_index": index, "item": item });
         self.say("response.output_item.added", added).await?;
+        if kind == Kind::Call {
+            return Ok(());
+        }
         let empty = Segment { kind, ..segments::empty() };
         let part = object::part(&self.answering, &empty);
         let added = self.placed(index, kind, json!({ "part": part }));
@@ -86,42 +94,50 @@ impl Events {
         // Its segment is the last one, unless it is about to begin.
         let is_new = self.segments.is_change(piece.kind);
         let index = self.segments.all().len() - usize::from(!is_new);
-        let delta = self.placed(index, piece.kind, json!({ "delta": piece.text }));
-        match piece.kind {
-            Kind::Reasoning => self.say("response.reasoning_text.delta", delta).await,
+        let mut delta = self.placed(index, piece.kind, json!({ "delta": piece.text }));
+        let name = match piece.kind {
+            Kind::Reasoning => "response.reasoning_text.delta",
             Kind::Text => {
-                let mut delta = delta;
                 delta["logprobs"] = object::logprobs(&self.answering, &piece.tokens);
-                self.say("response.output_text.delta", delta).await
+                "response.output_text.delta"
             }
-        }
+            Kind::Call => "response.function_call_arguments.delta",
+        };
+        self.say(name, delta).await
     }
 
     /// Ends the item that is open, where one is.
     async fn close(&mut self, status: &str) -> Result<(), Gone> {
         let Some((index, segment)) = self.segments.last() else { return Ok(()) };
         let kind = segment.kind;
-        let mut done = self.placed(index, kind, json!({ "text": segment.text }));
-        let part = object::part(&self.answering, segment);
         let item = object::item(&self.answering, index, segment, status);
-        let name = match kind {
-            Kind::Reasoning => "response.reasoning_text.done",
-            Kind::Text => {
+        if kind == Kind::Call {
+            let words = json!({ "name": segment.name, "arguments": segment.text });
+            let done = self.placed(index, kind, words);
+            self.say("response.function_call_arguments.done", done).await?;
+        } else {
+            let mut done = self.placed(index, kind, json!({ "text": segment.text }));
+            let part = object::part(&self.answering, segment);
+            let name = if kind == Kind::Reasoning {
+                "response.reasoning_text.done"
+            } else {
                 done["logprobs"] = part["logprobs"].clone();
                 "response.output_text.done"
-            }
-        };
-        self.say(name, done).await?;
-        let done = self.placed(index, kind, json!({ "part": part }));
-        self.say("response.content_part.done", done).await?;
+            };
+            self.say(name, done).await?;
+            let done = self.placed(index, kind, json!({ "part": part }));
+            self.say("response.content_part.done", done).await?;
+        }
         let done = json!({ "output_index": index, "item": item });
         self.say("response.output_item.done", done).await
     }
 
     async fn finish(mut self, ended: &Ended) -> Result<(), Gone> {
+        let rest = self.segments.rest();
+        self.pieces(rest).await?;
         if self.segments.lacks_text() {
             self.close("completed").await?;
-            self.open(Kind::Text).await?;
+            self.open(&segments::empty()).await?;
             self.segments.push(segments::empty());
         }
         let is_complete = object::status(&ended.stop).1.is_none();
@@ -143,11 +159,13 @@ impl Events {
         self.say("response.failed", json!({ "response": response })).await
     }
 
-    /// An event about the one part of an item.
+    /// An event about an item, or about its one part.
     fn placed(&self, index: usize, kind: Kind, mut event: Value) -> Value {
         event["item_id"] = json!(object::item_id(&self.answering, index, kind));
         event["output_index"] = json!(index);
-        event["content_index"] = json!(0);
+        if kind != Kind::Call {
+            event["content_index"] = json!(0);
+        }
         event
     }
 
