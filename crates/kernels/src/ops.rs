@@ -45,15 +45,23 @@ impl Kernels {
         to: &mut ActivationBlock,
         fault: &Fault,
     ) {
-        let mut padded = [0.0f32; BLOCK];
-        let whole = values.first_chunk().unwrap_or_else(|| {
-            padded[..values.len()].copy_from_slice(values);
-            &padded
-        });
-        if (self.quantise_block)(whole, to) == Finite(false) {
+        let is_finite = match values.first_chunk() {
+            Some(whole) => (self.quantise_block)(whole, to),
+            None => self.quantise_last(values, to),
+        };
+        if is_finite == Finite(false) {
             let at = values.iter().position(|v| !v.is_finite()).unwrap_or(0);
             fault.note(row, column + at);
         }
+    }
+
+    /// Quantises a block that is cut short. Kept apart, so that a whole one is no copy.
+    #[cold]
+    #[inline(never)]
+    fn quantise_last(&self, values: &[f32], to: &mut ActivationBlock) -> Finite {
+        let mut padded = [0.0f32; BLOCK];
+        padded[..values.len()].copy_from_slice(values);
+        (self.quantise_block)(&padded, to)
     }
 
     /// Quantises rows that `work` computes, cut into cells of whole blocks: it is given the
