@@ -2,7 +2,7 @@
 """Runs `causeway serve` and llama-server in turn under the same load and prints the ratios.
 
 Each pair is one run of either side, A B A B and so on, with servers started anew: the same model
-file, slots, threads, load tool, arrival list and forced lengths. The rate of the open loop is a
+file, slots, threads, load tool, arrival list, sampling fields and forced lengths. The rate of the open loop is a
 share of llama-server's own saturation, which is found first. Ratios are causeway's over
 llama-server's.
 """
@@ -26,6 +26,9 @@ import urllib.request
 
 PROMPT_WORDS = (64, 1024)
 OUTPUT_TOKENS = (32, 256)
+# llama.cpp's own chain, said to both: the defaults of the two differ, one drawing from the whole
+# vocabulary and one from the forty best, so that requests that leave it open ask for other work.
+SAMPLING = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05}
 START_SECONDS_MAX = 120
 
 
@@ -99,7 +102,8 @@ def running(args, side, caches=False):
 def load(args, url, side, name, *flags, seed=None):
     """One run of the load tool; its report is kept, and returned."""
     words, tokens = ("..".join(map(str, span)) for span in (PROMPT_WORDS, OUTPUT_TOKENS))
-    body = args.llama_body if side == "llama-server" else args.causeway_body
+    own = args.llama_body if side == "llama-server" else args.causeway_body
+    body = json.dumps({**json.loads(args.body), **json.loads(own)})
     command = [args.load or args.causeway, "load", "--url", url, "--json", "--ignore-eos",
                "--body", body, "--seed", str(args.seed if seed is None else seed)]
     if "--prompt-words" not in flags:
@@ -247,8 +251,9 @@ def arguments():
     parser.add_argument("--no-cache-args", default="--no-prefix-cache",
                         help="flags of causeway serve that turn its prefix cache off")
     parser.add_argument("--bare-args", default="", help="flags that turn records off, for overhead")
-    parser.add_argument("--causeway-body", default="{}", help="fields of each request")
-    parser.add_argument("--llama-body", default="{}", help="fields of each request")
+    parser.add_argument("--body", default=json.dumps(SAMPLING), help="fields of each request")
+    parser.add_argument("--causeway-body", default="{}", help="more fields, causeway's alone")
+    parser.add_argument("--llama-body", default="{}", help="more fields, llama-server's alone")
     parser.add_argument("--out", help="folder for reports and the servers' words")
     return parser.parse_args()
 
