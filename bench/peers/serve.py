@@ -2,9 +2,9 @@
 """Runs `causeway serve` and llama-server in turn under the same load and prints the ratios.
 
 Each pair is one run of either side, A B A B and so on, with servers started anew: the same model
-file, slots, threads, load tool, arrival list, sampling fields and forced lengths. The rate of the open loop is a
-share of llama-server's own saturation, which is found first. Ratios are causeway's over
-llama-server's.
+file, slots, threads, load tool, arrival list, sampling fields and forced lengths. The rate of the
+open loop is a share of llama-server's own saturation, which is found first. Ratios are causeway's
+over llama-server's.
 """
 
 import argparse
