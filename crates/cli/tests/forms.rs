@@ -32,12 +32,14 @@ fn steps(record: &str) -> Vec<Value> {
 fn a_schema_is_held_in_its_order_and_every_way_of_computing_it_gives_the_same_record() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let schema = example("schema-reasoning-first.json");
+    let store = folder.path().join("l.sqlite").display().to_string();
     let mut all = Vec::new();
     for (index, more) in
         [&["--chunk", "512"][..], &["--chunk", "3"], &["--no-fast-forward"]].into_iter().enumerate()
     {
         let record = folder.path().join(format!("{index}.json")).display().to_string();
-        let asked = [&["--schema", &schema, "--record", &record, "--fields"], more].concat();
+        let asked = ["--schema", &schema, "--record", &record, "--store", &store, "--fields"];
+        let asked = [&asked[..], more].concat();
         let answer = object(&run(&asked));
         let text = answer["text"].as_str().expect("an answer has text");
         let parsed: Value = serde_json::from_str(text).expect("the answer is JSON");
@@ -59,6 +61,15 @@ fn a_schema_is_held_in_its_order_and_every_way_of_computing_it_gives_the_same_re
         let replayed = causeway(&["replay", &record, "--json"]);
         assert_eq!(replayed.code, 0, "{replayed:?}");
         assert_eq!(lines(&replayed.stdout)[0]["equal_steps"], tokens, "{replayed:?}");
+        let file = std::fs::read_to_string(&record).expect("the record was written");
+        let kept: Value = serde_json::from_str(&file).expect("a record is JSON");
+        assert_eq!(kept["end"]["fields"], answer["fields"], "{kept}");
+        assert_eq!(kept["end"].get("open_field"), None, "{kept}");
+        let id = kept["id"].as_str().expect("a record has an id");
+        let show =
+            |more: &[&str]| causeway(&[&["ledger", "show", id, "--store", &store], more].concat());
+        assert_eq!(show(&["--json"]).stdout, file);
+        assert!(show(&[]).stdout.contains("\nfields\nfield "), "{:?}", show(&[]));
         all.push(steps(&record));
     }
     assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{all:?}");

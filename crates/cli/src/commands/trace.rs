@@ -44,7 +44,7 @@ impl Watcher for Steps {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut steps = Steps::default();
-    let (record, _) = run::answer(&args.ask, &mut steps)?;
+    let record = run::answer(&args.ask, &mut steps)?;
     let effective = &record.start.request.effective;
     let prompt = effective.prompt_tokens.len();
     let prefilled = effective.prefilled_tokens.len();
