@@ -85,6 +85,25 @@ fn other_forms_are_held_too() {
 }
 
 #[test]
+fn a_policy_that_leaves_no_token_is_the_callers_mistake() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let record = folder.path().join("r.json").display().to_string();
+    let asked = ["--regex", "[0-9]{2}", "--allowed-tokens", "51", "--record", &record];
+    let ran = run(&asked);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(
+        ran.stderr.contains("the run ended early: `allowed_tokens` leaves no token"),
+        "{ran:?}"
+    );
+    let kept = std::fs::read_to_string(&record).expect("the record was written");
+    let kept: Value = serde_json::from_str(&kept).expect("a record is JSON");
+    assert_eq!(kept["end"]["stop"]["is_callers_mistake"], true, "{kept}");
+    assert_eq!(kept["end"]["account"]["masks"]["passes"], 1, "{kept}");
+    let replayed = causeway(&["replay", &record, "--json"]);
+    assert_eq!((replayed.code, &object(&replayed)["outcome"]), (0, &"equal_so_far".into()));
+}
+
+#[test]
 fn a_form_that_cannot_be_held_is_refused_with_its_place() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let path = folder.path().join("schema.json");
