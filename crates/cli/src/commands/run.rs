@@ -177,7 +177,7 @@ impl Watcher for Stream {
     }
 
     fn prefilled(&mut self, computed: usize, known: usize) {
-        show_progress("reading the prompt", computed, known);
+        show_progress("reading the prompt", computed, known, "tokens");
     }
 
     fn prefill_ended(&mut self) {
@@ -195,10 +195,10 @@ impl Watcher for Stream {
     }
 }
 
-/// Says on a terminal how far a long sequence is computed.
-pub(super) fn show_progress(what: &str, computed: usize, known: usize) {
+/// Says on a terminal how far long work has come.
+pub(super) fn show_progress(what: &str, done: usize, of: usize, units: &str) {
     if io::stderr().is_terminal() {
-        eprint!("\r{what}: {computed} of {known} tokens");
+        eprint!("\r{what}: {done} of {of} {units}");
     }
 }
 
