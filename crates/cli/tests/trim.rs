@@ -79,6 +79,23 @@ fn three_variants_answer_the_same_inputs_with_the_same_draws() {
     assert!(table.stdout.contains("another computation than the first"), "{}", table.stdout);
 }
 
+#[test]
+fn the_examples_tickets_expect_what_its_policy_can_say() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/ticket");
+    let policy = folder.join("policies/verdict.toml").display().to_string();
+    assert_eq!(causeway(&["policy", "check", &policy]).code, 0);
+    let tickets = std::fs::read_to_string(folder.join("tickets.jsonl")).expect("there are tickets");
+    let verdict = |line| -> String {
+        let ticket: Value = serde_json::from_str(line).expect("a ticket is JSON");
+        assert!(ticket["prompt"].as_str().is_some_and(|prompt| prompt.len() > 20), "{line}");
+        ticket["expect"]["verdict"].as_str().expect("a verdict is text").to_owned()
+    };
+    let verdicts: Vec<String> = tickets.lines().map(verdict).collect();
+    for name in ["routine", "urgent"] {
+        assert_eq!(verdicts.iter().filter(|verdict| *verdict == name).count(), 12, "{name}");
+    }
+}
+
 /// A refusal of the caller's mistake, in one sentence that holds `want`.
 fn check(eval: &str, more: &[&str], want: &str) {
     let folder = tempfile::tempdir().expect("a folder can be made");

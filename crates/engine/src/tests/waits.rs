@@ -42,7 +42,8 @@ impl Guide for Gated {
         let is_open = self.gate.is_open.lock().unwrap();
         // A clock that is never asked fails the test, and does not hang it.
         let bound = Duration::from_secs(10);
-        let waited = self.gate.opened.wait_timeout_while(is_open, bound, |open| !*open).unwrap();
+        let mut waited =
+            self.gate.opened.wait_timeout_while(is_open, bound, |open| !*open).unwrap();
         *waited.0 = false;
     }
 
