@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     io::stdout().write_all(page.as_bytes())?;
     eprintln!("{}{}", account_line(&record), args.ask.kept(&record));
-    Ok(())
+    run::ended_well(&record)
 }
 
 /// The text that a response prefill put before the first step.
