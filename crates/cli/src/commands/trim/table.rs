@@ -91,7 +91,7 @@ pub(super) fn lines(all: &[Answered], inputs: &[Input], field: &str) -> String {
     let heads = ["prompt", "steps", "chosen", "passes", "first token", "total", "cost", "right"];
     let mut rows = vec![vec![counted(inputs.len(), "input")]];
     rows[0].extend(heads.map(str::to_owned));
-    for (answered, one) in all.iter().zip(&taken) {
+    for (index, (answered, one)) in all.iter().zip(&taken).enumerate() {
         rows.push(vec![
             answered.name.clone(),
             format!("{:.1}", one.prompt_tokens),
@@ -101,7 +101,7 @@ pub(super) fn lines(all: &[Answered], inputs: &[Input], field: &str) -> String {
             format!("{:.1} ms", one.ttft_ms),
             format!("{:.1} ms", one.total_ms),
             format!("{:.2}", one.cost(&taken[0])),
-            quality(one, &taken[0]),
+            quality(one, (index > 0).then_some(&taken[0])),
         ]);
     }
     let mut told = padded(&rows);
@@ -112,19 +112,15 @@ pub(super) fn lines(all: &[Answered], inputs: &[Input], field: &str) -> String {
     told
 }
 
-fn quality(one: &Taken, first: &Taken) -> String {
+fn quality(one: &Taken, first: Option<&Taken>) -> String {
     if one.right.is_empty() {
         return "unknown".to_owned();
     }
+    let (right, known) = (one.right_count(), one.right.len());
     let (low, high) = one.interval();
-    let (gained, lost) = one.against(first);
-    format!(
-        "{} of {}, {:.0} to {:.0} % (+{gained} -{lost})",
-        one.right_count(),
-        one.right.len(),
-        100.0 * low,
-        100.0 * high,
-    )
+    let moved = first.map(|first| one.against(first));
+    let moved = moved.map_or_else(String::new, |(gained, lost)| format!(" (+{gained} -{lost})"));
+    format!("{right} of {known}, {:.0} to {:.0} %{moved}", 100.0 * low, 100.0 * high)
 }
 
 /// The first and the last column begin below one another, the numbers end there.

@@ -115,9 +115,10 @@ fn short_times() -> Histogram {
     Histogram::new(steps(0.001, 13))
 }
 
-/// None at all, and 1 µs to 100 ms.
+/// None at all, and 10 µs to 100 ms.
 fn waits() -> Histogram {
-    Histogram::new([0.0].into_iter().chain(steps(1e-6, 16)))
+    let bounds = [0.0, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1];
+    Histogram::new(bounds)
 }
 
 /// 5 ms to 500 s.
