@@ -78,9 +78,9 @@ fn opened() -> Loaded {
 fn submissions(about: &About, forms: &Forms) -> Vec<Submission> {
     let text = forms.text();
     let mut all = Vec::new();
-    for (id, (form, shape)) in (0_u64..)
-        .zip(FORMS.iter().flat_map(|form| [(form, "temperature = 0.0"), (form, "temperature = 0.9")]))
-    {
+    for (id, (form, shape)) in (0_u64..).zip(
+        FORMS.iter().flat_map(|form| [(form, "temperature = 0.0"), (form, "temperature = 0.9")]),
+    ) {
         let toml = format!(
             "schema = 1\n[constraints]\n{form}\n[shape]\n{shape}\n[stop]\ntokens_max = 40\n"
         );
