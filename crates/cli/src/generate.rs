@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use causeway_engine::{Ended, Engine, Output, Submission};
-use causeway_ledger::{Measured, Record, RecordBuilder, Shown, Start};
+use causeway_ledger::{MaskWaits, Measured, Record, RecordBuilder, Shown, Start};
 use causeway_policy::{OnDisconnect, Policy};
 use causeway_request::{Canceller, RequestId, StepOutput, StopReason};
 use causeway_session::Forms;
@@ -109,6 +109,7 @@ pub(crate) fn generate<'a>(
         cached_tokens: u64::try_from(account.cached_tokens).unwrap_or(u64::MAX),
         prefill_passes: account.prefill_passes,
         decode_passes: account.decode_passes,
+        masks: MaskWaits::of(account.masked_passes, account.mask_waits, account.mask_wait_ns),
     };
     run.finish(stop, &measured, watcher)
 }
@@ -210,14 +211,20 @@ impl Run<'_> {
         measured: &Measured,
         watcher: &mut dyn Watcher,
     ) -> Result<Record, Failure> {
-        if let Some((_, reader)) = self.reader.take() {
+        let mut text = None;
+        if let Some((of_model, reader)) = self.reader.take() {
+            text = Some(of_model);
             let rest = reader.finish();
             self.show(&rest.visible, watcher)?;
             if let Some(index) = rest.stopped {
                 stop = self.stop_string(index);
             }
         }
-        Ok(self.builder.finish(&stop, measured, self.answer))
+        let record = self.builder.finish(&stop, measured, self.answer);
+        Ok(match text {
+            Some(text) => causeway_session::with_fields(record, &text.tokenizer),
+            None => record,
+        })
     }
 }
 

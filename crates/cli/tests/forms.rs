@@ -32,12 +32,14 @@ fn steps(record: &str) -> Vec<Value> {
 fn a_schema_is_held_in_its_order_and_every_way_of_computing_it_gives_the_same_record() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let schema = example("schema-reasoning-first.json");
+    let store = folder.path().join("l.sqlite").display().to_string();
     let mut all = Vec::new();
     for (index, more) in
         [&["--chunk", "512"][..], &["--chunk", "3"], &["--no-fast-forward"]].into_iter().enumerate()
     {
         let record = folder.path().join(format!("{index}.json")).display().to_string();
-        let asked = [&["--schema", &schema, "--record", &record, "--fields"], more].concat();
+        let asked = ["--schema", &schema, "--record", &record, "--store", &store, "--fields"];
+        let asked = [&asked[..], more].concat();
         let answer = object(&run(&asked));
         let text = answer["text"].as_str().expect("an answer has text");
         let parsed: Value = serde_json::from_str(text).expect("the answer is JSON");
@@ -59,6 +61,15 @@ fn a_schema_is_held_in_its_order_and_every_way_of_computing_it_gives_the_same_re
         let replayed = causeway(&["replay", &record, "--json"]);
         assert_eq!(replayed.code, 0, "{replayed:?}");
         assert_eq!(lines(&replayed.stdout)[0]["equal_steps"], tokens, "{replayed:?}");
+        let file = std::fs::read_to_string(&record).expect("the record was written");
+        let kept: Value = serde_json::from_str(&file).expect("a record is JSON");
+        assert_eq!(kept["end"]["fields"], answer["fields"], "{kept}");
+        assert_eq!(kept["end"].get("open_field"), None, "{kept}");
+        let id = kept["id"].as_str().expect("a record has an id");
+        let show =
+            |more: &[&str]| causeway(&[&["ledger", "show", id, "--store", &store], more].concat());
+        assert_eq!(show(&["--json"]).stdout, file);
+        assert!(show(&[]).stdout.contains("\nfields\nfield "), "{:?}", show(&[]));
         all.push(steps(&record));
     }
     assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{all:?}");
@@ -71,6 +82,25 @@ fn other_forms_are_held_too() {
     assert!(["refund", "escalate"].contains(&choice.as_str()), "{choice}");
     let digits = said(&["--regex", "[0-9]{4}"]);
     assert!(digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit()), "{digits}");
+}
+
+#[test]
+fn a_policy_that_leaves_no_token_is_the_callers_mistake() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let record = folder.path().join("r.json").display().to_string();
+    let asked = ["--regex", "[0-9]{2}", "--allowed-tokens", "51", "--record", &record];
+    let ran = run(&asked);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(
+        ran.stderr.contains("the run ended early: `allowed_tokens` leaves no token"),
+        "{ran:?}"
+    );
+    let kept = std::fs::read_to_string(&record).expect("the record was written");
+    let kept: Value = serde_json::from_str(&kept).expect("a record is JSON");
+    assert_eq!(kept["end"]["stop"]["is_callers_mistake"], true, "{kept}");
+    assert_eq!(kept["end"]["account"]["masks"]["passes"], 1, "{kept}");
+    let replayed = causeway(&["replay", &record, "--json"]);
+    assert_eq!((replayed.code, &object(&replayed)["outcome"]), (0, &"equal_so_far".into()));
 }
 
 #[test]

@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::schema::pointer_token;
 
+/// Most bytes of a path below which fields are told apart: what lies deeper counts for the field
+/// there. The paths of an answer that only nests would else grow with the square of its length.
+const PATH_BYTES_MAX: usize = 1024;
+
 /// A field of the answer, by its number in the order in which fields began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldId(usize);
@@ -147,6 +151,9 @@ impl FieldWalker {
     }
 
     fn child(&mut self, parent: FieldId, step: String) -> FieldId {
+        if self.paths[parent.0].len() > PATH_BYTES_MAX {
+            return parent;
+        }
         let next = FieldId(self.paths.len());
         let path = format!("{}/{step}", self.paths[parent.0]);
         let field = *self.children.entry((parent, step)).or_insert(next);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use causeway_policy::{Guide, Laid, MASK, TokenMask};
+use causeway_policy::{Guide, Laid, LaidBy, TokenMask};
 use causeway_request::TokenId;
 
 use crate::compile::Plan;
@@ -54,7 +54,7 @@ impl Guide for Held {
         if self.ahead.is_empty() {
             self.ahead = self.ask(Matcher::forced)?.into();
         }
-        self.ahead.front().map(|&token| Laid { token, by: MASK })
+        self.ahead.front().map(|&token| Laid { token, by: LaidBy::Form })
     }
 
     fn has_mask(&self) -> bool {

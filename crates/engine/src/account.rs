@@ -37,6 +37,12 @@ pub struct PassAccount {
     pub prefill_passes: u64,
     /// Passes over the newest position alone, or with those that are laid behind it.
     pub decode_passes: u64,
+    /// Passes that its next mask was worked out beside.
+    pub masked_passes: u64,
+    /// Of these, passes that were done before the masks of all their requests were.
+    pub mask_waits: u64,
+    /// Nanoseconds that those passes waited.
+    pub mask_wait_ns: u64,
     /// Times that the run lost its blocks and had to wait again.
     pub preemptions: u32,
     /// Nanoseconds from arrival to the first pass; `None` where there was none.
@@ -54,6 +60,9 @@ pub struct Pass {
     pub rows: usize,
     /// Of these, the newest positions of runs that are past their prompt.
     pub decode_rows: usize,
+    /// Nanoseconds that it waited for masks once its rows were there, 0 where they were ready;
+    /// `None` where none of its requests had a mask.
+    pub mask_wait_ns: Option<u64>,
 }
 
 /// How loaded an engine is, and what its cache did since it started.

@@ -29,6 +29,11 @@ impl Masks {
         Self(Mutex::new(ids.filter_map(take).collect()))
     }
 
+    /// The requests whose guides they are.
+    pub(crate) fn ids(&self) -> Vec<RequestId> {
+        self.lock().keys().copied().collect()
+    }
+
     /// Prepares the guides while `work` runs, which gives them back once it needs them.
     ///
     /// A system that has no thread to give leaves the work to whoever asks for a mask.
@@ -60,12 +65,22 @@ impl Masks {
 
 impl Preparing<'_> {
     /// Waits for the thread and puts the guides back into their runs.
-    pub(crate) fn give_back(&mut self, runs: &mut BTreeMap<RequestId, Run>) {
-        if let Some(thread) = self.thread.take() {
+    ///
+    /// Gives the nanoseconds that it waited, 0 where the masks were ready; `None` where no thread
+    /// prepared any.
+    pub(crate) fn give_back(
+        &mut self,
+        runs: &mut BTreeMap<RequestId, Run>,
+        now_ns: &mut dyn FnMut() -> u64,
+    ) -> Option<u64> {
+        let waited_ns = self.thread.take().map(|thread| {
+            let from_ns = (!thread.is_finished()).then(&mut *now_ns);
             // A panic of one guide was caught, and says itself again when the mask is asked for.
             let _ = thread.join();
-        }
+            from_ns.map_or(0, |from_ns| now_ns().saturating_sub(from_ns))
+        });
         self.masks.put_back(runs);
+        waited_ns
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use causeway_kv_cache::{BLOCK_POSITIONS, ChainHash};
-use causeway_policy::{ChooseError, Guide, Laid, Policy, Scratch, StepContext};
+use causeway_policy::{ChooseError, Guide, Laid, LaidBy, Policy, Scratch, StepContext};
 use causeway_request::{Choice, Request, RequestId, StopReason, TokenId};
 
 use crate::{Limits, PassAccount, Submission};
@@ -23,7 +23,7 @@ pub(crate) struct Run {
     /// Prompt, response prefill, every token told of, and those that are laid behind them.
     pub(crate) tokens: Vec<TokenId>,
     /// Who laid the tokens that have not been told of yet, the last ones of `tokens`.
-    laid: VecDeque<&'static str>,
+    laid: VecDeque<LaidBy>,
     fast_forward: bool,
     context_len: usize,
     pub(crate) arrived_ns: u64,

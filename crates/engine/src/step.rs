@@ -16,7 +16,8 @@ use crate::{Engine, Forward, Output, Pass, PassAccount};
 type Computed = (Scheduled, Vec<Chosen>);
 
 impl<F: Forward> Engine<F> {
-    /// One step: plan, compute, choose, commit. `now_ns` is asked before and after the pass.
+    /// One step: plan, compute, choose, commit. `now_ns` is asked before and after the pass, and
+    /// around a wait for masks that take longer than the pass.
     ///
     /// Of each request comes at most one token that was chosen, behind those that were laid.
     pub fn step(&mut self, now_ns: &mut dyn FnMut() -> u64) -> Vec<Output> {
@@ -29,7 +30,7 @@ impl<F: Forward> Engine<F> {
             outputs.extend(self.fail_without_room(&plan));
             return outputs;
         }
-        let computed = self.compute(&plan);
+        let computed = self.compute(&plan, now_ns);
         let now_ns = now_ns();
         for (scheduled, chosen) in computed {
             self.settle(&scheduled);
@@ -109,7 +110,8 @@ impl<F: Forward> Engine<F> {
                 self.counters.prefix_tokens_hit += cached_tokens as u64;
             }
         }
-        self.last_pass = Pass { requests: plan.scheduled.len(), rows: plan.rows(), decode_rows: 0 };
+        let (requests, rows) = (plan.scheduled.len(), plan.rows());
+        self.last_pass = Pass { requests, rows, ..Pass::default() };
         for scheduled in &plan.scheduled {
             let run = self.run_mut(scheduled.id);
             let waited_ns = now_ns.saturating_sub(run.arrived_ns);
@@ -156,13 +158,13 @@ impl<F: Forward> Engine<F> {
 
     /// Computes the plan in one pass. Where a pass fails, each of its requests is computed
     /// alone, so that only the one that fails ends.
-    fn compute(&mut self, plan: &Plan) -> Vec<Computed> {
-        if let Ok(computed) = self.forward(&plan.scheduled) {
+    fn compute(&mut self, plan: &Plan, now_ns: &mut dyn FnMut() -> u64) -> Vec<Computed> {
+        if let Ok(computed) = self.forward(&plan.scheduled, now_ns) {
             return computed;
         }
         let mut computed = Vec::new();
         for &scheduled in &plan.scheduled {
-            match self.forward(&[scheduled]) {
+            match self.forward(&[scheduled], now_ns) {
                 Ok(alone) => computed.extend(alone),
                 Err(error) => {
                     let message = choosing::sentence(&*error);
@@ -174,7 +176,11 @@ impl<F: Forward> Engine<F> {
         computed
     }
 
-    fn forward(&mut self, plan: &[Scheduled]) -> Result<Vec<Computed>, Box<F::Error>> {
+    fn forward(
+        &mut self,
+        plan: &[Scheduled],
+        now_ns: &mut dyn FnMut() -> u64,
+    ) -> Result<Vec<Computed>, Box<F::Error>> {
         let (model, runs) = (&self.model, &mut self.runs);
         // The runs choose while the spans are borrowed, so the spans borrow copies.
         let tokens: Vec<Vec<TokenId>> = plan.iter().map(|s| planned_tokens(runs, s)).collect();
@@ -185,19 +191,34 @@ impl<F: Forward> Engine<F> {
             spans.push(Span { request, first_position, tokens, logits_wanted });
             due.push((request, logits_wanted));
         }
-        let mut chosen = Vec::new();
+        let (mut chosen, mut waited_ns) = (Vec::new(), None);
         let choosers = plan.iter().filter(|s| s.samples).map(|s| s.id);
         let masks = Masks::of(runs, choosers);
+        let masked = masks.ids();
         let computed = masks.beside(|preparing| {
             model.forward(&spans, &mut self.cache, &mut self.work, &mut |rows| {
-                preparing.give_back(runs);
+                waited_ns = preparing.give_back(runs, now_ns);
                 chosen = choosing::choose(model, runs, &due, rows);
             })
         });
         // A pass that failed has read nothing.
         masks.put_back(runs);
         computed?;
+        if let Some(waited_ns) = waited_ns {
+            self.note_wait(&masked, waited_ns);
+        }
         Ok(plan.iter().copied().zip(chosen).collect())
+    }
+
+    /// Writes down how long a pass waited for the masks of these requests.
+    fn note_wait(&mut self, masked: &[RequestId], waited_ns: u64) {
+        *self.last_pass.mask_wait_ns.get_or_insert(0) += waited_ns;
+        for id in masked {
+            let account = &mut self.run_mut(*id).account;
+            account.masked_passes += 1;
+            account.mask_waits += u64::from(waited_ns > 0);
+            account.mask_wait_ns += waited_ns;
+        }
     }
 
     /// Appends what was chosen, or ends the run that could not go on; whether it goes on.

@@ -6,6 +6,7 @@ mod held;
 mod prefixes;
 mod stand_in;
 mod stress;
+mod waits;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -142,6 +142,7 @@ fn record(index: u64) -> Record {
         queued_ns: random() % 1_000_000,
         ended_ns: 2_000_000_000,
         prefill_passes: 1,
+        masks: None,
         decode_passes: u64::from(STEPS) - 1,
         ..Measured::default()
     };

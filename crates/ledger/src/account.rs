@@ -21,6 +21,8 @@ pub struct Measured {
     pub prefill_passes: u64,
     /// Passes that computed one new position.
     pub decode_passes: u64,
+    /// What its masks took; `None` where no pass had one.
+    pub masks: Option<MaskWaits>,
 }
 
 /// The account of one run.
@@ -30,6 +32,9 @@ pub struct Account {
     pub tokens: Tokens,
     pub passes: Passes,
     pub times: Times,
+    /// `None` where no pass had a mask, and in records from before it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub masks: Option<MaskWaits>,
 }
 
 /// Tokens by what they were.
@@ -58,6 +63,25 @@ pub struct Tokens {
 pub struct Passes {
     pub prefill: u64,
     pub decode: u64,
+}
+
+/// Passes that a mask was worked out beside, and what of that was not done when they were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MaskWaits {
+    pub passes: u64,
+    /// Those of `passes` that had to wait for the masks of any of their requests.
+    pub waits: u64,
+    /// How long they waited, all together.
+    pub wait_ns: u64,
+}
+
+impl MaskWaits {
+    /// `None` where no pass had a mask.
+    #[must_use]
+    pub fn of(passes: u64, waits: u64, wait_ns: u64) -> Option<Self> {
+        (passes > 0).then_some(Self { passes, waits, wait_ns })
+    }
 }
 
 /// Times of one run, in nanoseconds where the name ends in `_ns`.
@@ -105,6 +129,7 @@ impl Account {
             cached_tokens,
             prefill_passes,
             decode_passes,
+            masks,
         } = *measured;
         let count = |claim: fn(&Step) -> bool| steps.iter().filter(|step| claim(step)).count();
         let (first_ns, last_ns) = match steps {
@@ -136,6 +161,7 @@ impl Account {
                 }),
                 total_ns: ended_ns.max(last_ns).saturating_add(late_ns),
             },
+            masks,
         }
     }
 }

@@ -86,7 +86,7 @@ impl RecordBuilder {
         let stop = Stop::from(stop);
         hide_the_end(&mut steps, &stop);
         let account = Account::new(&start.request.effective, &steps, measured);
-        Record { start, steps, end: End { stop, text, account } }
+        Record { start, steps, end: End { stop, text, account, fields: None, open_field: None } }
     }
 }
 

@@ -12,6 +12,7 @@ mod canonical;
 mod compare;
 mod explain;
 mod export;
+mod fields;
 mod file;
 mod hash;
 mod page;
@@ -24,11 +25,12 @@ mod store;
 mod when;
 mod writer;
 
-pub use account::{Account, Gaps, Measured, Passes, Times, Tokens, gaps};
+pub use account::{Account, Gaps, MaskWaits, Measured, Passes, Times, Tokens, gaps};
 pub use builder::{RecordBuilder, StepError};
 pub use cache_key::{CacheKey, CacheScope, cache_key};
 pub use compare::{Difference, DifferenceCause, Outcome, Pair, Place, Verdict, compare};
 pub use export::{ExportError, export_file, export_folder, export_lines};
+pub use fields::{FieldSpent, FieldsAccount, fields_table};
 pub use file::{
     FormError, RECORD_BYTES_MAX, ReadError, Stored, WriteError, from_slice, probe, read, to_json,
     write,

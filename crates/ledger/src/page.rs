@@ -3,7 +3,7 @@
 use crate::explain::counted;
 use crate::report::{add_line, printable};
 use crate::when::utc;
-use crate::{Account, Gaps, Listed, Record, Step, Stored, Times, Tokens};
+use crate::{Account, Gaps, Listed, MaskWaits, Record, Step, Stored, Times, Tokens, fields_table};
 
 /// Most characters of a name in a table.
 const NAME_MAX: usize = 24;
@@ -109,11 +109,14 @@ pub fn account_page(stored: &Stored, with_steps: bool) -> String {
             at.cache.name(),
         )
     });
-    let Account { tokens, passes, times } = &end.account;
+    let Account { tokens, passes, times, masks } = &end.account;
     row("stop", end.stop.describe());
     row("tokens", tokens_line(tokens));
     row("passes", format!("{} prefill, {} decode", passes.prefill, passes.decode));
     row("times", times_line(times));
+    if let Some(MaskWaits { passes, waits, wait_ns }) = *masks {
+        row("masks", format!("beside {passes} passes, {waits} waited, {} in all", ms(wait_ns)));
+    }
     if let Some(Gaps { p50_ns, p99_ns, max_ns, .. }) = times.itl {
         row("gaps", format!("p50 {}, p99 {}, max {}", ms(p50_ns), ms(p99_ns), ms(max_ns)));
     }
@@ -121,6 +124,9 @@ pub fn account_page(stored: &Stored, with_steps: bool) -> String {
         add_line(&mut page, format_args!("\nprompt\n{prompt}"));
     }
     add_line(&mut page, format_args!("\nanswer\n{}", end.text));
+    if let Some(fields) = fields_table(end) {
+        add_line(&mut page, format_args!("\nfields\n{}", fields.trim_end()));
+    }
     if with_steps {
         add_line(&mut page, format_args!("\nsteps"));
         steps.iter().for_each(|step| add_step(&mut page, step));

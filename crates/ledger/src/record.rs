@@ -5,7 +5,7 @@ use causeway_request::TokenId;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Account, Sha256, Step, Stop, canonical};
+use crate::{Account, FieldSpent, Sha256, Step, Stop, canonical};
 
 /// The form this room writes and the only one it reads.
 pub const SCHEMA: u64 = 1;
@@ -161,6 +161,13 @@ pub struct End {
     /// The answer's text as it was delivered.
     pub text: String,
     pub account: Account,
+    /// What each field of a JSON answer took, in the order in which they began; `None` where the
+    /// policy asks for no JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Vec<FieldSpent>>,
+    /// The innermost field that was not finished, where such an answer was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_field: Option<String>,
 }
 
 impl CacheState {

@@ -9,15 +9,35 @@ use crate::explain::counted;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Stop {
-    Eos { token: u32 },
-    StopToken { token: u32 },
-    StopString { string: String },
-    MaxTokens { tokens_max: u64 },
-    ContextFull { context_len: u64 },
+    Eos {
+        token: u32,
+    },
+    StopToken {
+        token: u32,
+    },
+    StopString {
+        string: String,
+    },
+    MaxTokens {
+        tokens_max: u64,
+    },
+    ContextFull {
+        context_len: u64,
+    },
     SchemaComplete {},
-    Cancelled { by: CancelledBy, after_step: u32 },
-    Deadline { after_step: u32 },
-    Error { message: String },
+    Cancelled {
+        by: CancelledBy,
+        after_step: u32,
+    },
+    Deadline {
+        after_step: u32,
+    },
+    Error {
+        message: String,
+        /// Whether the request asked for something impossible.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_callers_mistake: bool,
+    },
 }
 
 /// Who asked for a run to end before its time.
@@ -95,7 +115,7 @@ impl Stop {
                 format!("cancelled (by {}, after {})", by.name(), steps(*after_step))
             }
             Self::Deadline { after_step } => format!("deadline (after {})", steps(*after_step)),
-            Self::Error { message } => format!("error ({message})"),
+            Self::Error { message, .. } => format!("error ({message})"),
         }
     }
 }
@@ -134,7 +154,9 @@ impl From<&StopReason> for Stop {
                 Self::Cancelled { by: (*by).into(), after_step: *after_step }
             }
             StopReason::Deadline { after_step } => Self::Deadline { after_step: *after_step },
-            StopReason::Error { message, .. } => Self::Error { message: message.clone() },
+            StopReason::Error { message, is_callers_mistake } => {
+                Self::Error { message: message.clone(), is_callers_mistake: *is_callers_mistake }
+            }
         }
     }
 }

@@ -93,6 +93,7 @@ pub(crate) const MEASURED: Measured = Measured {
     cached_tokens: 2,
     prefill_passes: 1,
     decode_passes: 3,
+    masks: None,
 };
 
 /// A whole run of so many steps, each made by `output` and then changed by `change`.

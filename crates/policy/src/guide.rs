@@ -15,15 +15,41 @@ use crate::whole_row::rank;
 /// The field that lays the closing marker of a thought, by its path in the policy file.
 pub const THOUGHT_BUDGET: &str = "reasoning.tokens_max";
 
-/// What rules a token out, or lays one, by the form that the answer is held to.
+/// What rules a token out by the form that the answer is held to, as accounts name it.
 pub const MASK: &str = "mask";
+
+/// Who lays a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaidBy {
+    /// A field of the policy by its path in the file, as in `reasoning.tokens_max`.
+    Field(&'static str),
+    /// The form that the answer is held to, which leaves no choice.
+    Form,
+}
+
+impl LaidBy {
+    /// What kept another token from being chosen, as accounts name it.
+    fn removes(self) -> &'static str {
+        match self {
+            Self::Field(path) => path,
+            Self::Form => MASK,
+        }
+    }
+
+    /// The field; `None` for the form, which is among the constraints.
+    fn field(self) -> Option<&'static str> {
+        match self {
+            Self::Field(path) => Some(path),
+            Self::Form => None,
+        }
+    }
+}
 
 /// A token that must come next, and who says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Laid {
     pub token: TokenId,
-    /// A field by its path in the policy file, as in `reasoning.tokens_max`, or `MASK`.
-    pub by: &'static str,
+    pub by: LaidBy,
 }
 
 /// Follows one generation prefix and says where the policy has no choice, and what it may choose.
@@ -101,10 +127,10 @@ impl Policy {
             survivors: 1,
             entropy: raw.entropy(),
             raw_best,
-            removed_by: (raw_best != token).then_some(by),
+            removed_by: (raw_best != token).then_some(by.removes()),
             runner_up: None,
             cause: Cause::Forced,
-            forced_by: (by != MASK).then_some(by),
+            forced_by: by.field(),
         })
     }
 }

@@ -38,7 +38,7 @@ pub use file::{
     Identity, Method, ModelPin, OnDisconnect, Operation, PolicyFile, Problem, Problems, PromptText,
     Reasoning, Shape, Slo, Stop, Whitespace, Window,
 };
-pub use guide::{Guide, Laid, MASK, THOUGHT_BUDGET};
+pub use guide::{Guide, Laid, LaidBy, MASK, THOUGHT_BUDGET};
 pub use like::Peer;
 pub use literal::Literal;
 pub use mask::TokenMask;

@@ -1,9 +1,9 @@
 //! What a route is told of an answer as it comes, whatever its API calls it.
 
 use causeway_engine::PassAccount;
+use causeway_ledger::FieldsAccount;
 use causeway_ledger::{Account, Sha256};
 use causeway_request::{StopReason, TokenId};
-use causeway_session::FieldsAccount;
 
 /// One thing that happened to one choice of a request.
 #[derive(Debug, Clone)]

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use causeway_ledger::{CacheState, Measured, RecordBuilder, Shown, Start, Stored};
+use causeway_ledger::{CacheState, MaskWaits, Measured, RecordBuilder, Shown, Start, Stored};
 use causeway_request::{StepOutput, StopReason};
-use causeway_session::fields_of;
+use causeway_session::with_fields;
 use causeway_text::{Answer, AnswerRules};
 
 use crate::clock::Clock;
@@ -147,6 +147,7 @@ impl<'t> Reading<'t> {
             cached_tokens: passes.cached_tokens as u64,
             prefill_passes: passes.prefill_passes,
             decode_passes: passes.decode_passes,
+            masks: MaskWaits::of(passes.masked_passes, passes.mask_waits, passes.mask_wait_ns),
         };
         let mut record = self.builder.finish(&stop, &measured, self.text);
         let occupancy = u32::try_from(occupancy_max.max(1)).unwrap_or(u32::MAX);
@@ -154,11 +155,10 @@ impl<'t> Reading<'t> {
         if passes.cached_tokens > 0 {
             record.start.conditions.cache = CacheState::Warm;
         }
-        let fields = fields_of(&record, &model.text.tokenizer);
-        let stored = Stored::new(record);
+        let stored = Stored::new(with_fields(record, &model.text.tokenizer));
         let ended = Ended {
             stop,
-            fields,
+            fields: stored.record.end.fields_account(),
             account: stored.record.end.account.clone(),
             passes,
             overrun: self.overrun,

@@ -66,6 +66,7 @@ impl Again {
         }
         let (rest, stopped) = reading.rest(&model, &rules);
         outbox.push(rest);
+        // A record from before records had their fields gives the same account.
         let fields = fields_of(&record, &model.text.tokenizer);
         let mut account = record.end.account;
         account.passes = Passes { prefill: 0, decode: 0 };

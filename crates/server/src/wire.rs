@@ -1,9 +1,9 @@
 //! Words that every API of the server shares: stop reasons, usage, the extension object.
 
 use causeway_engine::PassAccount;
+use causeway_ledger::FieldsAccount;
 use causeway_ledger::{Account, CancelledBy, Stop};
 use causeway_request::{Canceller, StopReason};
-use causeway_session::FieldsAccount;
 use serde_json::{Value, json};
 
 use crate::event::Ended;

@@ -3,38 +3,10 @@
 use std::collections::BTreeMap;
 
 use causeway_constraint::{FieldId, FieldWalker, Part};
-use causeway_ledger::{Record, Shown, Step, StepCause, Stop};
+use causeway_ledger::{FieldSpent, FieldsAccount, Record, Shown, Step, StepCause, Stop};
 use causeway_request::TokenId;
 use causeway_text::Tokenizer;
-use serde::Serialize;
 use serde_json::Value;
-
-/// The account of an answer by its fields, in the order in which they began.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FieldsAccount {
-    pub fields: Vec<FieldSpent>,
-    /// The innermost field that was not finished, where the answer was cut.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub open: Option<String>,
-}
-
-/// What one field took; what lies inside it is counted there.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct FieldSpent {
-    /// A JSON pointer with `*` for every item of an array; the whole answer is the empty path.
-    pub path: String,
-    /// Tokens of its name, of its value, and of brackets, colons, commas and white space.
-    pub key_tokens: u64,
-    pub value_tokens: u64,
-    pub punctuation_tokens: u64,
-    /// Of all these, those that were chosen and those that the form left no choice about.
-    pub chosen: u64,
-    pub forced: u64,
-    /// Decode passes whose last token is one of its tokens.
-    pub decode_passes: u64,
-    /// Nanoseconds of these passes, from the token before to their last token.
-    pub decode_ns: u64,
-}
 
 /// The account of a record by fields; `None` where its policy asks for no JSON.
 ///
@@ -84,6 +56,14 @@ pub fn fields_of(record: &Record, tokenizer: &Tokenizer) -> Option<FieldsAccount
     );
     let open = is_cut.then(|| walker.path(walker.open()).to_owned());
     Some(FieldsAccount { fields: fields.into_values().collect(), open })
+}
+
+/// The record with its account by fields in it, as it is kept.
+#[must_use]
+pub fn with_fields(mut record: Record, tokenizer: &Tokenizer) -> Record {
+    let account = fields_of(&record, tokenizer);
+    record.end.set_fields(account);
+    record
 }
 
 /// When each pass of the run gave its tokens, by its number; the first one is the prefill.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use causeway_constraint::Held;
-use causeway_policy::{Guide, Laid, MASK, Policy, TokenMask};
+use causeway_policy::{Guide, Laid, LaidBy, Policy, TokenMask};
 use causeway_request::TokenId;
 use causeway_text::{AnswerRules, Text, Thought};
 
@@ -125,7 +125,7 @@ impl Guide for Thinking {
             None => self.held.laid(),
             // Where the form cannot have begun like this, the rest of the marker must come.
             Some(opening) => {
-                let laid = Laid { token: opening.next(), by: MASK };
+                let laid = Laid { token: opening.next(), by: LaidBy::Form };
                 self.must_open().then_some(laid)
             }
         }

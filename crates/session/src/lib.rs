@@ -24,7 +24,7 @@ mod toy;
 pub use about::{About, cpu_name};
 pub use compile::compile;
 pub use error::{FitError, FormError, PromptError, SessionError};
-pub use fields::{FieldSpent, FieldsAccount, fields_of};
+pub use fields::{fields_of, with_fields};
 pub use forms::{FormPlan, Forms};
 pub use guide::guide;
 pub use kv_disk::{KvDisk, KvDiskCounts, KvDiskError, Told};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use causeway_policy::{Guide, Laid, Policy, Reasoning, THOUGHT_BUDGET};
+use causeway_policy::{Guide, Laid, LaidBy, Policy, Reasoning, THOUGHT_BUDGET};
 use causeway_request::TokenId;
 use causeway_text::{AnswerRules, Text, Thought};
 
@@ -58,7 +58,8 @@ impl Guide for Budget {
     }
 
     fn laid(&mut self) -> Option<Laid> {
-        self.is_due().then(|| Laid { token: self.close[self.laid], by: THOUGHT_BUDGET })
+        let by = LaidBy::Field(THOUGHT_BUDGET);
+        self.is_due().then(|| Laid { token: self.close[self.laid], by })
     }
 
     fn boxed(&self) -> Box<dyn Guide> {

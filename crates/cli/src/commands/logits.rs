@@ -92,7 +92,7 @@ pub(super) fn each_row(
         let first_position = index * chunk;
         let end = first_position + tokens.len();
         if known > chunk {
-            show_progress("computing", first_position, known);
+            show_progress("computing", first_position, known, "tokens");
         }
         cache.reserve(request, end).map_err(Failure::world)?;
         let span = Span { request, first_position, tokens, logits_wanted: tokens.len() };

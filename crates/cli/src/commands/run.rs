@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
-use causeway_ledger::{Account, Record};
+use causeway_ledger::{Account, Record, Stop};
 use causeway_request::{RequestId, StepOutput};
 use causeway_session as session_room;
-use causeway_session::{FieldsAccount, Forms, Given, Loaded, Place, with_template};
+use causeway_session::{Forms, Given, Loaded, Place, with_template};
 use causeway_text::Chat;
 use serde_json::{Value, json};
 
@@ -22,8 +22,6 @@ use crate::loaded::{ModelFlags, about, session_failure};
 use crate::policy_choice::PolicyChoice;
 use crate::prompting::prompt;
 use crate::session;
-
-mod fields;
 
 /// Arguments of `causeway run`.
 #[derive(Debug, clap::Args)]
@@ -179,7 +177,7 @@ impl Watcher for Stream {
     }
 
     fn prefilled(&mut self, computed: usize, known: usize) {
-        show_progress("reading the prompt", computed, known);
+        show_progress("reading the prompt", computed, known, "tokens");
     }
 
     fn prefill_ended(&mut self) {
@@ -197,10 +195,10 @@ impl Watcher for Stream {
     }
 }
 
-/// Says on a terminal how far a long sequence is computed.
-pub(super) fn show_progress(what: &str, computed: usize, known: usize) {
+/// Says on a terminal how far long work has come.
+pub(super) fn show_progress(what: &str, done: usize, of: usize, units: &str) {
     if io::stderr().is_terminal() {
-        eprint!("\r{what}: {computed} of {known} tokens");
+        eprint!("\r{what}: {done} of {of} {units}");
     }
 }
 
@@ -213,9 +211,9 @@ pub(super) fn clear_progress() {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Outcome {
-    let (record, fields) = answer(&args.ask, &mut Stream { quiet: args.json })?;
+    let record = answer(&args.ask, &mut Stream { quiet: args.json })?;
     let printed = if args.json {
-        let line = json_line(&record, fields.as_ref())?;
+        let line = json_line(&record)?;
         writeln!(io::stdout(), "{line}")
     } else if record.end.text.ends_with('\n') {
         Ok(())
@@ -226,24 +224,28 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if !args.json && matches!(printed, Ok(()) | Err(Failure::ReaderGone)) {
         eprintln!("{}{}", account_line(&record), args.ask.kept(&record));
         if args.fields {
-            eprint!("{}", fields::table(fields.as_ref()));
+            let table = causeway_ledger::fields_table(&record.end);
+            eprint!("{}", table.as_deref().unwrap_or("no fields: the policy asks for no JSON\n"));
         }
     }
     printed?;
+    ended_well(&record)
+}
+
+/// Whether a run came to an end of its own; a policy that left no token is the caller's mistake.
+pub(super) fn ended_well(record: &Record) -> Outcome {
     match &record.end.stop {
-        causeway_ledger::Stop::Error { message } => {
-            Err(Failure::World(anyhow::anyhow!("the run ended early: {message}")))
+        Stop::Error { message, is_callers_mistake } => {
+            let error = anyhow::anyhow!("the run ended early: {message}");
+            Err(Failure::of(error, *is_callers_mistake))
         }
         _ => Ok(()),
     }
 }
 
 /// Loads the model, runs the request under a watcher, and makes the record; writes it where one
-/// is asked for. Beside it comes what each field took, where the answer is JSON by its policy.
-pub(super) fn answer(
-    ask: &Ask,
-    watcher: &mut dyn Watcher,
-) -> Result<(Record, Option<FieldsAccount>), Failure> {
+/// is asked for.
+pub(super) fn answer(ask: &Ask, watcher: &mut dyn Watcher) -> Result<Record, Failure> {
     if let Some(path) = &ask.record {
         causeway_ledger::probe(path).map_err(write_failure)?;
     }
@@ -275,9 +277,7 @@ pub(super) fn answer(
     if let Some(mut store) = store {
         store.insert(record.clone()).map_err(store_failure)?;
     }
-    let tokenizer = forms.as_ref().map(|forms| &forms.text().tokenizer);
-    let fields = tokenizer.and_then(|tokenizer| session_room::fields_of(&record, tokenizer));
-    Ok((record, fields))
+    Ok(record)
 }
 
 /// A flag that the first Ctrl-C sets; the second ends the process at once.
@@ -292,7 +292,7 @@ pub(super) fn interrupts() -> Result<Arc<AtomicBool>, Failure> {
     Ok(flag)
 }
 
-fn json_line(record: &Record, fields: Option<&FieldsAccount>) -> Result<String, Failure> {
+fn json_line(record: &Record) -> Result<String, Failure> {
     let tokens: Vec<u32> = record.steps.iter().map(|step| step.token).collect();
     let mut line = json!({
         "text": record.end.text,
@@ -303,16 +303,16 @@ fn json_line(record: &Record, fields: Option<&FieldsAccount>) -> Result<String, 
         "policy": record.start.policy.sha256,
         "record": record.id(),
     });
-    if let Some(FieldsAccount { fields, open }) = fields {
+    if let Some(fields) = &record.end.fields {
         line["fields"] = json!(fields);
-        line["open_field"] = json!(open);
+        line["open_field"] = json!(record.end.open_field);
     }
     serde_json::to_string(&line).map_err(Failure::world)
 }
 
 /// One line: tokens, passes, time to the first token, speed, reason.
 pub(super) fn account_line(record: &Record) -> String {
-    let Account { tokens, passes, times } = &record.end.account;
+    let Account { tokens, passes, times, masks: _ } = &record.end.account;
     let ms = |ns: u64| format!("{}.{:01} ms", ns / 1_000_000, ns / 100_000 % 10);
     let ttft = times.ttft_ns.map_or_else(|| "-".to_owned(), ms);
     #[expect(clippy::cast_precision_loss, reason = "shown with one digit after the point")]

@@ -44,7 +44,7 @@ impl Watcher for Steps {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut steps = Steps::default();
-    let (record, _) = run::answer(&args.ask, &mut steps)?;
+    let record = run::answer(&args.ask, &mut steps)?;
     let effective = &record.start.request.effective;
     let prompt = effective.prompt_tokens.len();
     let prefilled = effective.prefilled_tokens.len();
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     io::stdout().write_all(page.as_bytes())?;
     eprintln!("{}{}", account_line(&record), args.ask.kept(&record));
-    Ok(())
+    run::ended_well(&record)
 }
 
 /// The text that a response prefill put before the first step.

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use causeway_constraint::read_schema;
 use causeway_engine::Engine;
-use causeway_ledger::Record;
+use causeway_ledger::{Record, Stop};
 use causeway_policy::PolicyFile;
 use causeway_request::RequestId;
 use causeway_session::{About, Asked, Forms, Given, Loaded, Place};
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
-use crate::commands::run::interrupts;
+use crate::commands::run::{clear_progress, ended_well, interrupts, show_progress};
 use crate::failure::{Failure, Outcome};
 use crate::generate::{Job, Unwatched, generate};
 use crate::loaded::{ModelFlags, about};
@@ -28,7 +28,7 @@ use inputs::Input;
 /// Arguments of `causeway trim`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Policy file with `constraints.schema`.
+    /// Policy file with `constraints.schema`; it is left as it is.
     policy: PathBuf,
     /// The field to leave out, by its name or by its JSON pointer, as in `/verdict/reasoning`.
     #[arg(long, value_name = "FIELD")]
@@ -37,15 +37,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     prompt: Vec<String>,
     /// JSON Lines to compare on: `{"prompt": …}`, and where it is known the right answer's fields
-    /// as `"expect": {…}`.
+    /// as `"expect": {…}`, which an answer meets with exactly these values.
     #[arg(long, value_name = "FILE")]
     eval: Option<PathBuf>,
-    /// Seed of the first input; the next ones count up, and every variant has the same.
+    /// Seed of the first input; the next ones count up, and the three variants of an input share
+    /// theirs, so that they draw by the same random numbers.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     model: ModelFlags,
-    /// Write one JSON object.
+    /// Write one JSON object: the table's figures, and every answer.
     #[arg(long)]
     json: bool,
 }
@@ -67,6 +68,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let inputs = inputs::read(&args.prompt, args.eval.as_deref())?;
     let file = policy_choice::read(&args.policy)?;
     let variants = variants(&file, &args.field)?;
+    let schema = schema_of(&file)?;
+    inputs.iter().try_for_each(|input| input.check(&schema, &args.field))?;
     let loaded = args.model.open()?;
     let about = about(&loaded)?;
     let Loaded { model, text, .. } = loaded;
@@ -77,20 +80,24 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let chunk = args.model.chunk()?;
     let mut engine = session::engine(model, chunk, true);
     let interrupted = interrupts()?;
-    let mut answered: Vec<Answered> = variants
-        .iter()
-        .map(|variant| Answered { name: variant.name.clone(), records: Vec::new() })
-        .collect();
+    let empty = |variant: &Variant| Answered { name: variant.name.clone(), records: Vec::new() };
+    let mut answered: Vec<Answered> = variants.iter().map(empty).collect();
+    let (mut done, count) = (0, inputs.len() * variants.len());
     // Input by input, so that a machine that changes its speed changes it for all variants.
     for (index, input) in (0_u64..).zip(&inputs) {
+        let seed = args.seed.wrapping_add(index);
+        let place = Run { about: &about, forms: &forms, chunk, seed };
         for (variant, answered) in variants.iter().zip(&mut answered) {
-            let place = Run { about: &about, forms: &forms, chunk, seed: args.seed + index };
-            let record = place.answer(&mut engine, &variant.file, input, &interrupted)?;
-            answered.records.push(record);
+            show_progress("trim", done, count, "answers");
+            let record = place.answer(&mut engine, &variant.file, input, &interrupted);
+            let record = record.and_then(|record| whole(record, done, count));
+            answered.records.push(record.inspect_err(|_| clear_progress())?);
+            done += 1;
         }
     }
+    clear_progress();
     let told = if args.json {
-        format!("{}\n", table::object(&answered, &inputs))
+        format!("{}\n", table::object(&answered, &inputs, &args.field))
     } else {
         table::lines(&answered, &inputs, &args.field)
     };
@@ -98,12 +105,20 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
+/// The record of a run that came to its end; an interrupted one, or one that failed, is no answer
+/// to compare.
+fn whole(record: Record, done: usize, count: usize) -> Result<Record, Failure> {
+    if let Stop::Cancelled { .. } = record.end.stop {
+        let sentence = anyhow!("interrupted behind {done} of {count} answers");
+        return Err(Failure::World(sentence));
+    }
+    ended_well(&record)?;
+    Ok(record)
+}
+
 /// The policy as it is, without the field, and without it but asked to think of it.
 fn variants(file: &PolicyFile, field: &str) -> Result<[Variant; 3], Failure> {
-    let schema = file.constraints.form.schema.as_deref().ok_or_else(|| {
-        Failure::caller(anyhow!("the policy has no `constraints.schema`, so there is no field"))
-    })?;
-    let mut schema = read_schema(schema).map_err(Failure::caller)?;
+    let mut schema = schema_of(file)?;
     delete(&mut schema, field)
         .ok_or_else(|| Failure::caller(anyhow!("the schema declares no field `{field}`")))?;
     let mut without = file.clone();
@@ -118,6 +133,13 @@ fn variants(file: &PolicyFile, field: &str) -> Result<[Variant; 3], Failure> {
         Variant { name: format!("without `{name}`"), file: without },
         Variant { name: "without, reasoned silently".to_owned(), file: silent },
     ])
+}
+
+fn schema_of(file: &PolicyFile) -> Result<Value, Failure> {
+    let schema = file.constraints.form.schema.as_deref().ok_or_else(|| {
+        Failure::caller(anyhow!("the policy has no `constraints.schema`, so there is no field"))
+    })?;
+    read_schema(schema).map_err(Failure::caller)
 }
 
 /// Takes a property out of an object's schema; `None` where it is not declared.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-use super::{FieldWalker, Part};
+use super::{FieldWalker, PATH_BYTES_MAX, Part};
 
 fn walked(tokens: &[&[u8]]) -> (FieldWalker, Vec<(String, Part)>) {
     let mut walker = FieldWalker::default();
@@ -137,4 +137,15 @@ proptest! {
         }
         prop_assert_eq!(walker.written().len(), tokens);
     }
+}
+
+#[test]
+fn paths_of_an_answer_that_only_nests_stay_short() {
+    let mut walker = FieldWalker::default();
+    for _ in 0..4_000 {
+        walker.token(br#"{"name":"#);
+    }
+    let longest = walker.written().iter().map(|w| walker.path(w.field).len()).max();
+    assert_eq!(longest, Some(PATH_BYTES_MAX + 1));
+    assert_eq!(walker.paths.len(), 206);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use causeway_policy::{Guide, Laid, MASK};
+use causeway_policy::{Guide, Laid, LaidBy};
 use causeway_request::TokenId;
 use serde_json::json;
 
@@ -35,7 +35,7 @@ fn written(mut held: Held, environment: &Environment, choices: &str) -> (String,
     };
     while !held.is_complete() {
         let token = if let Some(Laid { token, by }) = held.laid() {
-            assert_eq!(by, MASK);
+            assert_eq!(by, LaidBy::Form);
             laid_count += 1;
             token
         } else {

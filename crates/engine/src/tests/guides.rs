@@ -1,6 +1,6 @@
 //! Tokens that are laid: the same whatever the batch, the chunk, the cache; stops as ever.
 
-use causeway_policy::{Guide, Laid};
+use causeway_policy::{Guide, Laid, LaidBy};
 use causeway_request::Cause;
 
 use super::*;
@@ -23,7 +23,7 @@ impl Guide for After {
     fn laid(&mut self) -> Option<Laid> {
         let place = self.read % (self.after + self.marker.len());
         let token = *self.marker.get(place.checked_sub(self.after)?)?;
-        Some(Laid { token, by: BY })
+        Some(Laid { token, by: LaidBy::Field(BY) })
     }
 
     fn boxed(&self) -> Box<dyn Guide> {

@@ -1,6 +1,6 @@
 //! Answers that are held to a form: masked, ended where they are whole, laid ahead, never let go.
 
-use causeway_policy::{Guide, Laid, MASK, TokenMask};
+use causeway_policy::{Guide, Laid, LaidBy, MASK, TokenMask};
 use causeway_request::{Cause, Choice};
 
 use super::*;
@@ -31,7 +31,8 @@ impl Guide for Form {
 
     fn laid(&mut self) -> Option<Laid> {
         let place = self.read % 3;
-        (place > 0).then(|| Laid { token: TokenId(300 + u32::try_from(place).unwrap()), by: MASK })
+        let token = TokenId(300 + u32::try_from(place).unwrap());
+        (place > 0).then_some(Laid { token, by: LaidBy::Form })
     }
 
     fn has_mask(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::tests::{golden, sample};
-use crate::{Filter, Store};
+use crate::{FieldSpent, FieldsAccount, Filter, Store};
 
 #[test]
 fn a_table_has_a_line_for_each_record() {
@@ -46,6 +46,7 @@ fn the_page_of_a_record_says_all_of_its_account() {
     ] {
         assert!(page.contains(part), "`{part}` is not in:\n{page}");
     }
+    assert!(!page.contains("\nfields\n"), "{page}");
     assert!(!page.contains("\nsteps\n") && !page.contains('\0'));
     let with_steps = account_page(&stored, true);
     assert!(with_steps.starts_with(&page));
@@ -55,4 +56,23 @@ fn the_page_of_a_record_says_all_of_its_account() {
     {
         assert!(steps.contains(part), "`{part}` is not in:\n{steps}");
     }
+}
+
+#[test]
+fn the_page_says_what_each_field_took() {
+    let mut record = golden();
+    let whole = FieldSpent { forced: 3, decode_passes: 1, decode_ns: 4_567_890, ..spent("") };
+    let fields = vec![whole, FieldSpent { chosen: 12, ..spent("/a") }];
+    record.end.set_fields(Some(FieldsAccount { fields, open: Some("/a\u{1b}".to_owned()) }));
+    let page = account_page(&Stored::new(record), false);
+    let want = "\nfields\n\
+                field    chosen  forced  decode passes  decode ms\n\
+                (whole)       0       3              1        4.5\n\
+                /a           12       0              0        0.0\n\
+                open at the end: /a\\u{1b}\n";
+    assert!(page.ends_with(want), "{page}");
+}
+
+fn spent(path: &str) -> FieldSpent {
+    FieldSpent { path: path.to_owned(), ..FieldSpent::default() }
 }

@@ -92,7 +92,7 @@ impl Listed {
         let Start { request, model, numerics: _, template: _, policy, conditions: _ } = start;
         let Request { id: _, received: _, effective } = request;
         let Model { name, sha256, .. } = model;
-        let End { stop, text: _, account } = end;
+        let End { stop, text: _, account, fields: _, open_field: _ } = end;
         let Times { scheduled_unix_ms, queued_ns, ttft_ns, tpot_ns, total_ns, .. } = account.times;
         let Tokens { prompt, prefilled, cached, prefix, forced, reasoning, visible } =
             account.tokens;

@@ -5,7 +5,10 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::sample;
-use crate::{LogitsDigest, Piece, Reasons, Record, RunnerUp, Shown, Step, StepCause, Stop};
+use crate::{
+    FieldSpent, FieldsAccount, LogitsDigest, MaskWaits, Piece, Reasons, Record, RunnerUp, Shown,
+    Step, StepCause, Stop,
+};
 
 /// Every fraction that JSON can hold: zeros of both signs and subnormals too.
 fn fraction() -> impl Strategy<Value = f64> {
@@ -73,12 +76,45 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
+fn fields() -> impl Strategy<Value = Option<FieldsAccount>> {
+    let field = (any::<String>(), any::<[u64; 7]>()).prop_map(|(path, numbers)| {
+        let [
+            key_tokens,
+            value_tokens,
+            punctuation_tokens,
+            chosen,
+            forced,
+            decode_passes,
+            decode_ns,
+        ] = numbers;
+        FieldSpent {
+            path,
+            key_tokens,
+            value_tokens,
+            punctuation_tokens,
+            chosen,
+            forced,
+            decode_passes,
+            decode_ns,
+        }
+    });
+    option::of((vec(field, 0..4), option::of(any::<String>())))
+        .prop_map(|account| account.map(|(fields, open)| FieldsAccount { fields, open }))
+}
+
 pub(crate) fn records() -> impl Strategy<Value = Record> {
     let tokens = (vec(any::<u32>(), 0..40), vec(any::<u32>(), 0..4));
     let texts = (option::of(any::<String>()), any::<String>(), any::<String>());
     let numbers = (any::<[u64; 6]>(), option::of(any::<u64>()), any::<bool>());
-    (steps(), tokens, texts, numbers, vec(any::<u8>(), 0..200)).prop_map(
-        |(steps, (prompt_tokens, prefilled_tokens), texts, (numbers, some, flag), bytes)| {
+    (steps(), fields(), tokens, texts, numbers, vec(any::<u8>(), 0..200)).prop_map(
+        |(
+            steps,
+            fields,
+            (prompt_tokens, prefilled_tokens),
+            texts,
+            (numbers, some, flag),
+            bytes,
+        )| {
             let mut record = sample();
             record.steps = steps;
             let (prompt, answer, name) = texts;
@@ -97,6 +133,8 @@ pub(crate) fn records() -> impl Strategy<Value = Record> {
             record.start.model.name = name;
             record.end.text = answer;
             record.end.stop = if flag { Stop::SchemaComplete {} } else { record.end.stop };
+            record.end.set_fields(fields);
+            record.end.account.masks = MaskWaits::of(numbers[3], numbers[4], numbers[5]);
             let times = &mut record.end.account.times;
             times.scheduled_unix_ms = numbers[3];
             times.ttft_ns = some;

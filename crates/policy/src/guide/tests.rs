@@ -2,14 +2,25 @@
 
 use causeway_request::{Cause, Choice, TokenId};
 
-use super::{Laid, THOUGHT_BUDGET};
+use super::{Laid, LaidBy, MASK, THOUGHT_BUDGET};
 use crate::{ChooseError, Policy, PolicyFile, Scratch, StepContext};
 
+const BUDGET: LaidBy = LaidBy::Field(THOUGHT_BUDGET);
+
 fn lay(file: &PolicyFile, logits: &[f32], token: u32) -> Result<Choice, ChooseError> {
+    lay_by(BUDGET, file, logits, token)
+}
+
+fn lay_by(
+    by: LaidBy,
+    file: &PolicyFile,
+    logits: &[f32],
+    token: u32,
+) -> Result<Choice, ChooseError> {
     let policy = Policy::from_file(file, logits.len(), &[]).unwrap();
     let tokens = [TokenId(0)];
     let context = StepContext { tokens: &tokens, prompt_tokens: 1, seed: 1, choice: 0, step: 7 };
-    let laid = Laid { token: TokenId(token), by: THOUGHT_BUDGET };
+    let laid = Laid { token: TokenId(token), by };
     policy.lay(logits, laid, &context, &mut Scratch::default())
 }
 
@@ -36,6 +47,16 @@ fn a_laid_token_has_the_rows_own_account() {
     check(&plain, &[0.0, 3.0, f32::NEG_INFINITY, 1.0], 2, 4);
     let ruled_out = lay(&plain, &[0.0, 3.0, f32::NEG_INFINITY, 1.0], 2).unwrap();
     assert!(ruled_out.logprob.is_infinite());
+}
+
+#[test]
+fn an_account_says_the_form_as_a_mask_and_a_field_by_its_path() {
+    let told = |by| {
+        let laid = lay_by(by, &PolicyFile::default(), &[0.0, 3.0, 1.0, 1.0], 2).unwrap();
+        (laid.removed_by, laid.forced_by)
+    };
+    assert_eq!(told(BUDGET), (Some(THOUGHT_BUDGET), Some(THOUGHT_BUDGET)));
+    assert_eq!(told(LaidBy::Form), (Some(MASK), None));
 }
 
 #[test]

@@ -65,6 +65,9 @@ impl Observer for Metrics {
         let (families, labels, pass) = (&self.families, model(name), look.pass);
         families.passes.get_or_create(&labels).inc();
         families.pass_seconds.get_or_create(&labels).observe(seconds(took_ns));
+        if let Some(waited_ns) = pass.mask_wait_ns {
+            families.mask_wait_seconds.get_or_create(&labels).observe(seconds(waited_ns));
+        }
         families.batch_occupancy.get_or_create(&labels).observe(number(pass.requests));
         let prefill_rows = pass.rows.saturating_sub(pass.decode_rows);
         for (kind, rows) in [("prefill", prefill_rows), ("decode", pass.decode_rows)] {

@@ -107,6 +107,9 @@ fn text() -> String {
     assert_eq!(completion(json!({ "prompt": 1.5 })), 400);
     let chat = json!({ "messages": [{ "role": "user", "content": "go" }], "stream": true });
     assert_eq!(server.post("/v1/chat/completions", &chat).status, 200);
+    let messages = json!([{ "role": "user", "content": "go" }]);
+    let held = json!({ "messages": messages, "guided_choice": ["ab", "ac"] });
+    assert_eq!(server.post("/v1/chat/completions", &held).status, 200);
     let long = json!({ "prompt": "long", "max_tokens": 1500 });
     drop(server.begin("/v1/completions", &long));
     let cancelled = |server: &Server| server.get("/metrics").body.contains("by=\"disconnect\"");

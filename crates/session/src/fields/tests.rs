@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use causeway_ledger::{Measured, RecordBuilder};
+use causeway_ledger::{FieldsAccount, Measured, RecordBuilder, Store};
 use causeway_request::{Cause, Choice, Digest, RequestId, StepOutput, StopReason};
 
 use super::*;
@@ -94,6 +94,7 @@ fn a_cut_answer_names_its_open_field_and_a_prefill_is_nobodys() {
 fn an_answer_that_is_no_json_by_its_policy_has_no_fields() {
     let record = record("", "", "{}", StopReason::Eos { token: TokenId(1) });
     assert_eq!(fields_of(&record, &toy::text().tokenizer), None);
+    assert_eq!(with_fields(record, &toy::text().tokenizer).end.fields, None);
     assert!(!asks_for_json(r#"{"constraints":{"min_tokens":3},"schema":1}"#));
 }
 
@@ -108,4 +109,33 @@ fn what_opens_a_thought_is_no_fields() {
     let FieldsAccount { fields, .. } = fields(&record);
     let told: Vec<_> = fields.iter().map(|f| (f.path.as_str(), f.chosen)).collect();
     assert_eq!(told, [("", 2), ("/a", 5)]);
+}
+
+#[test]
+fn a_record_keeps_what_is_derived_from_it_and_replays_as_it_would_without() {
+    let tokens_max = 12;
+    let stop = StopReason::MaxTokens { tokens_max };
+    let cut = record(JSON, "", r#"<{"a":>12<,"b":">x"#, stop);
+    let whole = record(JSON, "", r#"<{"a":>1<}>"#, StopReason::SchemaComplete);
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("l.sqlite")).unwrap();
+    for old in [cut, whole] {
+        let kept = with_fields(old.clone(), &toy::text().tokenizer);
+        assert_eq!(kept.end.fields_account(), Some(fields(&old)));
+        assert_ne!(kept.id(), old.id());
+        assert_eq!(kept.answer_hash(), old.answer_hash());
+        assert!(causeway_ledger::compare(&old, &kept).is_proof());
+        let id = store.insert(kept.clone()).unwrap();
+        let json = causeway_ledger::to_json(&kept).unwrap();
+        let of_file = causeway_ledger::from_slice(json.as_bytes()).unwrap();
+        for read in [of_file, store.find(&id.to_string()).unwrap()] {
+            assert_eq!(read.record, kept);
+            assert!(read.is_unchanged());
+            assert_eq!(read.record.end.fields_account(), fields_of(&kept, &toy::text().tokenizer));
+        }
+        // As it was written before records had their fields.
+        let json = causeway_ledger::to_json(&old).unwrap();
+        assert!(!json.contains("open_field") && !json.contains("fields"), "{json}");
+        assert_eq!(causeway_ledger::from_slice(json.as_bytes()).unwrap().record, old);
+    }
 }

@@ -1,6 +1,6 @@
 //! A form begins behind a thought, and goes on behind a prefill.
 
-use causeway_policy::THOUGHT_BUDGET;
+use causeway_policy::{LaidBy, THOUGHT_BUDGET};
 
 use super::*;
 use crate::forms::Forms;
@@ -30,7 +30,7 @@ fn written(toml: &str, prefill: &str, wanted: &str) -> (String, bool) {
     let piece = |token| String::from_utf8_lossy(side.tokenizer.piece(token).unwrap()).into_owned();
     while !guide.is_complete() {
         let token = if let Some(Laid { token, by }) = guide.laid() {
-            let brackets = if by == THOUGHT_BUDGET { "()" } else { "[]" };
+            let brackets = if by == LaidBy::Field(THOUGHT_BUDGET) { "()" } else { "[]" };
             found.push_str(&brackets[..1]);
             found.push_str(&piece(token));
             found.push_str(&brackets[1..]);

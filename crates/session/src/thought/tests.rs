@@ -19,7 +19,7 @@ fn check(toml: &str, prefill: &str, text: &str, want: &str) {
         let piece = |token| String::from_utf8_lossy(side.tokenizer.piece(token).unwrap()).into();
         let token = match guide.laid() {
             Some(Laid { token, by }) => {
-                assert_eq!(by, THOUGHT_BUDGET);
+                assert_eq!(by, LaidBy::Field(THOUGHT_BUDGET));
                 let piece: String = piece(token);
                 found.push_str(&format!("[{piece}]"));
                 token

@@ -21,6 +21,7 @@ pub(super) struct Families {
     pub(super) passes: Family<ModelLabels, Counter>,
     pub(super) pass_rows: Family<KindLabels, Counter>,
     pub(super) pass_seconds: Histograms,
+    pub(super) mask_wait_seconds: Histograms,
     pub(super) batch_occupancy: Histograms,
     pub(super) queue_seconds: Histograms,
     pub(super) ttft_seconds: Histograms,
@@ -46,6 +47,7 @@ impl Families {
             passes: Family::default(),
             pass_rows: Family::default(),
             pass_seconds: Family::new_with_constructor(short_times),
+            mask_wait_seconds: Family::new_with_constructor(waits),
             batch_occupancy: Family::new_with_constructor(places),
             queue_seconds: Family::new_with_constructor(long_times),
             ttft_seconds: Family::new_with_constructor(long_times),
@@ -85,6 +87,7 @@ impl Families {
     fn register_histograms(&self, registry: &mut Registry) {
         let histograms = [
             ("pass_seconds", "How long a forward pass took", &self.pass_seconds),
+            ("mask_wait_seconds", "How long a pass waited for its masks", &self.mask_wait_seconds),
             ("batch_occupancy", "Requests of a forward pass", &self.batch_occupancy),
             ("queue_seconds", "From arrival to the first pass", &self.queue_seconds),
             ("ttft_seconds", "From arrival to the first token", &self.ttft_seconds),
@@ -110,6 +113,12 @@ fn steps(from: f64, count: usize) -> impl Iterator<Item = f64> {
 /// 1 ms to 10 s.
 fn short_times() -> Histogram {
     Histogram::new(steps(0.001, 13))
+}
+
+/// None at all, and 10 µs to 100 ms.
+fn waits() -> Histogram {
+    let bounds = [0.0, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1];
+    Histogram::new(bounds)
 }
 
 /// 5 ms to 500 s.
