@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use causeway_engine::{Ended, Engine, Output, Submission};
-use causeway_ledger::{MaskWaits, Measured, Record, RecordBuilder, Shown, Start};
+use causeway_ledger::{DraftCount, MaskWaits, Measured, Record, RecordBuilder, Shown, Start};
 use causeway_policy::{OnDisconnect, Policy};
 use causeway_request::{Canceller, RequestId, StepOutput, StopReason};
 use causeway_session::Forms;
@@ -110,6 +110,7 @@ pub(crate) fn generate<'a>(
         prefill_passes: account.prefill_passes,
         decode_passes: account.decode_passes,
         masks: MaskWaits::of(account.masked_passes, account.mask_waits, account.mask_wait_ns),
+        drafts: DraftCount::of(account.drafted_tokens, account.accepted_tokens),
     };
     run.finish(stop, &measured, watcher)
 }

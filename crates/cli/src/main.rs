@@ -1,5 +1,6 @@
 //! The `causeway` command: arguments, files and exit codes.
 
+mod ahead;
 mod clock;
 mod commands;
 mod failure;

@@ -4,6 +4,7 @@ use causeway_engine::{Engine, Limits};
 use causeway_policy::{Policy, PolicyFile};
 use causeway_session::About;
 
+use crate::ahead::AheadFlags;
 use crate::failure::Failure;
 use crate::loaded::session_failure;
 
@@ -14,7 +15,7 @@ pub(crate) fn compile(file: &PolicyFile, about: &About) -> Result<Policy, Failur
 }
 
 /// An engine for one request at a time.
-pub(crate) fn engine(model: causeway_model::Model, chunk: usize, fast_forward: bool) -> Engine {
-    let limits = Limits::new(1, chunk);
-    Engine::new(model, Limits { queue_max: 0, prefix_cache: false, fast_forward, ..limits })
+pub(crate) fn engine(model: causeway_model::Model, chunk: usize, ahead: AheadFlags) -> Engine {
+    let limits = ahead.over(Limits::new(1, chunk));
+    Engine::new(model, Limits { queue_max: 0, prefix_cache: false, ..limits })
 }

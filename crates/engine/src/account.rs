@@ -37,6 +37,10 @@ pub struct PassAccount {
     pub prefill_passes: u64,
     /// Passes over the newest position alone, or with those that are laid behind it.
     pub decode_passes: u64,
+    /// Drafts computed beside the newest position.
+    pub drafted_tokens: u64,
+    /// Of these, tokens that were chosen, so that their positions needed no pass of their own.
+    pub accepted_tokens: u64,
     /// Passes that its next mask was worked out beside.
     pub masked_passes: u64,
     /// Of these, passes that were done before the masks of all their requests were.

@@ -45,7 +45,8 @@ struct Job<'a> {
 }
 
 /// Chooses for each run of `due` as many tokens as it has rows, be it none, runs shared out over
-/// the model's threads; where a run cannot go on, its fault is the last of them.
+/// the model's threads; where a run cannot go on, its fault is the last of them, and the rows
+/// behind a draft that was not chosen are nobody's.
 ///
 /// A panic stays inside its job: a fault that one request's policy or tokens set off must not
 /// take the requests beside it along, and nothing but the run's own buffers, which go with the
@@ -72,8 +73,10 @@ pub(crate) fn choose<F: Forward>(
         let mut job = jobs[index].lock().unwrap_or_else(PoisonError::into_inner);
         let Job { run, rows, chosen } = &mut *job;
         for (ahead, row) in rows.iter().enumerate() {
-            chosen.push(choose_one(run, row, ahead));
-            if chosen.last().is_some_and(Result::is_err) {
+            let picked = choose_one(run, row, ahead);
+            let goes_on = picked.as_ref().is_ok_and(|(_, goes_on)| *goes_on);
+            chosen.push(picked.map(|(picked, _)| picked));
+            if !goes_on {
                 break;
             }
         }
@@ -83,11 +86,13 @@ pub(crate) fn choose<F: Forward>(
     jobs.into_iter().map(chosen).collect()
 }
 
-fn choose_one(run: &mut Run, row: &[f32], ahead: usize) -> Chosen {
+/// The token of a row, and whether the row behind it is the run's too.
+fn choose_one(run: &mut Run, row: &[f32], ahead: usize) -> Result<(Picked, bool), Fault> {
     guarded(run.step(), || {
         let choice = run.choose(row, ahead)?;
         let top = run.top(row, ahead)?;
-        Ok(Picked { choice, digest: digest(row), top })
+        let goes_on = run.take_in(choice.token, ahead);
+        Ok((Picked { choice, digest: digest(row), top }, goes_on))
     })
 }
 

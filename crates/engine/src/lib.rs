@@ -7,6 +7,7 @@
 mod account;
 mod admission;
 mod choosing;
+mod drafts;
 mod engine;
 mod forward;
 mod masks;
@@ -18,6 +19,7 @@ mod submission;
 pub use account::{Ended, Load, Output, Pass, PassAccount};
 pub use admission::Refusal;
 pub use causeway_kv_cache::{ChainHash, Shelf};
+pub use drafts::Drafts;
 pub use engine::Engine;
 pub use forward::Forward;
 pub use submission::{Limits, Submission};

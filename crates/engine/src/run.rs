@@ -7,7 +7,8 @@ use causeway_kv_cache::{BLOCK_POSITIONS, ChainHash};
 use causeway_policy::{ChooseError, Guide, Laid, LaidBy, Policy, Scratch, StepContext};
 use causeway_request::{Choice, Request, RequestId, StopReason, TokenId};
 
-use crate::{Limits, PassAccount, Submission};
+use crate::drafts::Drafted;
+use crate::{Drafts, Limits, PassAccount, Submission};
 
 /// A request, its policy, and the tokens so far; its computed part lives in the cache.
 #[derive(Debug)]
@@ -20,10 +21,15 @@ pub(crate) struct Run {
     guided: usize,
     /// How many of the best tokens each step tells of.
     top_logprobs: usize,
-    /// Prompt, response prefill, every token told of, and those that are laid behind them.
+    /// Prompt, response prefill, every token told of, and those that are known behind them.
     pub(crate) tokens: Vec<TokenId>,
-    /// Who laid the tokens that have not been told of yet, the last ones of `tokens`.
-    laid: VecDeque<LaidBy>,
+    /// Who laid the tokens that have not been told of yet, the last ones of `tokens`; nobody laid
+    /// those that were chosen in the pass that is being read.
+    ahead: VecDeque<Option<LaidBy>>,
+    /// How many of `tokens` the pass that is being read began with.
+    began_with: usize,
+    drafted: Drafted,
+    drafts: Drafts,
     fast_forward: bool,
     context_len: usize,
     pub(crate) arrived_ns: u64,
@@ -66,7 +72,10 @@ impl Run {
             guided: tokens.len(),
             top_logprobs,
             tokens,
-            laid: VecDeque::new(),
+            ahead: VecDeque::new(),
+            began_with: 0,
+            drafted: Drafted::none(),
+            drafts: limits.drafts,
             fast_forward: limits.fast_forward,
             context_len,
             arrived_ns,
@@ -115,20 +124,20 @@ impl Run {
 
     /// Tokens that were told of, or given.
     pub(crate) fn told(&self) -> usize {
-        self.tokens.len() - self.laid.len()
+        self.tokens.len() - self.ahead.len()
     }
 
     /// Tokens that may be computed before the next choice.
     ///
     /// The last one waits for its row where it ends the run, or is not to be laid ahead.
     pub(crate) fn known(&self) -> usize {
-        let waits = !self.laid.is_empty()
+        let waits = !self.ahead.is_empty()
             && (!self.fast_forward || self.stop_after(self.tokens.len()).is_some());
         self.tokens.len() - usize::from(waits)
     }
 
-    /// How many rows of logits of a span are due: one for each token that is laid, or to be
-    /// chosen, behind one of its positions.
+    /// How many rows of logits of a span are due: one for each token that is laid, drafted, or to
+    /// be chosen, behind one of its positions.
     pub(crate) fn rows_due(&self, first_position: usize, token_count: usize) -> usize {
         let first = first_position.max(self.told() - 1);
         (first_position + token_count).saturating_sub(first)
@@ -173,7 +182,7 @@ impl Run {
             choice: self.request.choice,
             step,
         };
-        if let Some((&token, &by)) = self.tokens.get(at).zip(self.laid.get(ahead)) {
+        if let Some((&token, &Some(by))) = self.tokens.get(at).zip(self.ahead.get(ahead)) {
             return self.policy.lay(logits, Laid { token, by }, &context, &mut self.scratch);
         }
         let mask = self.guide.as_mut().map_or(Ok(None), |guide| guide.mask());
@@ -181,32 +190,94 @@ impl Run {
         self.policy.choose_masked(logits, mask, &context, &mut self.scratch)
     }
 
-    /// Tells of the next token, laid or chosen; says whether it ends the run.
-    pub(crate) fn commit(&mut self, token: TokenId) -> Option<StopReason> {
-        if self.laid.pop_front().is_none() {
+    /// Takes in the token of a row, laid or chosen, behind `ahead` others of the same pass; says
+    /// whether the pass's next row is behind it, since it was known or drafted.
+    pub(crate) fn take_in(&mut self, token: TokenId, ahead: usize) -> bool {
+        let at = self.told() + ahead;
+        if at < self.began_with {
+            return true;
+        }
+        if at == self.tokens.len() {
             self.tokens.push(token);
+            self.ahead.push_back(None);
             self.read();
         }
+        if !self.drafted.is_next(token) || self.stop_after(self.tokens.len()).is_some() {
+            return false;
+        }
+        self.drafted.accepted += 1;
+        self.account.accepted_tokens += 1;
+        // The guide may leave no choice about what follows.
+        self.lay_next();
+        true
+    }
+
+    /// Tells of the next token that was taken in; says whether it ends the run.
+    pub(crate) fn commit(&mut self) -> Option<StopReason> {
+        self.ahead.pop_front().expect("invariant: a token is taken in before it is told of");
         self.account.steps += 1;
         self.stop_after(self.told())
+    }
+
+    /// Drafts at most `count` tokens for the next pass; says how many.
+    ///
+    /// They stay in the block of the newest token, which is there anyway, inside the context and
+    /// before the last token that the budget allows.
+    pub(crate) fn draft(&mut self, count: usize) -> usize {
+        let end = self.tokens.len();
+        let is_wanted = match self.drafts {
+            Drafts::Off => false,
+            Drafts::Forms => self.guide.as_ref().is_some_and(|guide| guide.has_mask()),
+            Drafts::All => true,
+        };
+        let generated = end - self.request.tokens.len();
+        let is_decode = generated > 0 && self.known() == end;
+        let count = if is_wanted && self.fast_forward && is_decode { count } else { 0 };
+        let in_block = BLOCK_POSITIONS - 1 - (end - 1) % BLOCK_POSITIONS;
+        let in_context = self.context_len.saturating_sub(end);
+        let in_budget = self.request.tokens_max.saturating_sub(generated + 1);
+        self.drafted.look_up(&self.tokens, count.min(in_block).min(in_context).min(in_budget));
+        self.drafted.tokens.len()
+    }
+
+    /// Begins a pass that has room for so many drafts.
+    pub(crate) fn begin_pass(&mut self, drafts: usize) {
+        self.began_with = self.tokens.len();
+        self.drafted.keep(drafts);
+        self.account.drafted_tokens += drafts as u64;
+    }
+
+    /// Ends a pass: how many drafts were chosen.
+    pub(crate) fn end_pass(&mut self) -> usize {
+        self.drafted.settle()
+    }
+
+    /// What a pass computes of it: known tokens from a position on, and the drafts behind them.
+    pub(crate) fn planned(&self, first_position: usize, token_count: usize) -> Vec<TokenId> {
+        let known = &self.tokens[first_position..][..token_count];
+        known.iter().chain(&self.drafted.tokens).copied().collect()
     }
 
     /// Lays what must follow, as far as the run goes; for the scheduler to compute with the token
     /// that was just chosen.
     pub(crate) fn look_ahead(&mut self) {
-        while self.stop_after(self.tokens.len()).is_none() {
-            let Some(Laid { token, by }) = self.guide.as_mut().and_then(|guide| guide.laid())
-            else {
-                break;
-            };
-            self.tokens.push(token);
-            self.laid.push_back(by);
-            self.read();
+        while self.stop_after(self.tokens.len()).is_none() && self.lay_next() {
             if !self.fast_forward {
                 break;
             }
         }
         self.extend_chain();
+    }
+
+    /// Lays the token that must come next, where the guide names one.
+    fn lay_next(&mut self) -> bool {
+        let Some(Laid { token, by }) = self.guide.as_mut().and_then(|guide| guide.laid()) else {
+            return false;
+        };
+        self.tokens.push(token);
+        self.ahead.push_back(Some(by));
+        self.read();
+        true
     }
 
     /// Has the guide read what came.

@@ -1,12 +1,11 @@
 //! The step: plan, compute, choose, commit, emit.
 
-use std::collections::BTreeMap;
-
 use causeway_model::Span;
 use causeway_request::{RequestId, StepOutput, StopReason, TokenId};
 use causeway_scheduler::{Plan, Scheduled};
 
 use crate::choosing::{self, Chosen, Fault, Picked};
+use crate::drafts;
 use crate::masks::Masks;
 use crate::room::KvRoom;
 use crate::run::Run;
@@ -24,6 +23,7 @@ impl<F: Forward> Engine<F> {
         let mut outputs = Vec::new();
         let began_ns = now_ns();
         self.expire(began_ns, &mut outputs);
+        self.draft();
         let plan = self.plan();
         self.note(&plan, began_ns);
         if plan.scheduled.is_empty() {
@@ -58,6 +58,15 @@ impl<F: Forward> Engine<F> {
         }
         let ended = |(id, stop)| self.end(id, stop).map(Output::Ended);
         outputs.extend(over.into_iter().filter_map(ended));
+    }
+
+    /// Has few runs compute drafts beside their newest tokens.
+    fn draft(&mut self) {
+        let count = drafts::for_each(self.scheduler.running_count());
+        for (&id, run) in &mut self.runs {
+            let count = run.draft(count);
+            self.scheduler.draft(id, count);
+        }
     }
 
     fn plan(&mut self) -> Plan {
@@ -120,14 +129,16 @@ impl<F: Forward> Engine<F> {
                 && scheduled.first_position + 1 == run.told();
             run.account.decode_passes += u64::from(is_decode);
             run.account.prefill_passes += u64::from(!is_decode);
-            self.last_pass.decode_rows += if is_decode { scheduled.token_count } else { 0 };
+            run.begin_pass(scheduled.drafts);
+            let rows = scheduled.token_count + scheduled.drafts;
+            self.last_pass.decode_rows += if is_decode { rows } else { 0 };
         }
     }
 
     /// Keeps what a pass computed of a request, gives it to its siblings, and gives back what it
     /// will not read again.
     fn settle(&mut self, scheduled: &Scheduled) {
-        let &Scheduled { id, first_position, token_count, samples: _ } = scheduled;
+        let &Scheduled { id, first_position, token_count, drafts: _, samples: _ } = scheduled;
         let end = first_position + token_count;
         let run = self.runs.get(&id).expect("invariant: a plan names requests that are here");
         if self.limits.prefix_cache {
@@ -183,11 +194,12 @@ impl<F: Forward> Engine<F> {
     ) -> Result<Vec<Computed>, Box<F::Error>> {
         let (model, runs) = (&self.model, &mut self.runs);
         // The runs choose while the spans are borrowed, so the spans borrow copies.
-        let tokens: Vec<Vec<TokenId>> = plan.iter().map(|s| planned_tokens(runs, s)).collect();
+        let planned = |s: &Scheduled| runs[&s.id].planned(s.first_position, s.token_count);
+        let tokens: Vec<Vec<TokenId>> = plan.iter().map(planned).collect();
         let (mut spans, mut due) = (Vec::with_capacity(plan.len()), Vec::new());
         for (scheduled, tokens) in plan.iter().zip(&tokens) {
-            let &Scheduled { id: request, first_position, token_count, samples: _ } = scheduled;
-            let logits_wanted = runs[&request].rows_due(first_position, token_count);
+            let &Scheduled { id: request, first_position, .. } = scheduled;
+            let logits_wanted = runs[&request].rows_due(first_position, tokens.len());
             spans.push(Span { request, first_position, tokens, logits_wanted });
             due.push((request, logits_wanted));
         }
@@ -240,7 +252,7 @@ impl<F: Forward> Engine<F> {
         };
         let run = self.run_mut(id);
         let step = run.step();
-        let stop = run.commit(choice.token);
+        let stop = run.commit();
         outputs.push(Output::Step(StepOutput {
             request: id,
             step,
@@ -261,13 +273,9 @@ impl<F: Forward> Engine<F> {
     fn look_ahead(&mut self, id: RequestId) {
         let run = self.run_mut(id);
         run.look_ahead();
-        let known = run.known();
+        let (known, accepted) = (run.known(), run.end_pass());
         let (_, before) = self.scheduler.progress(id).expect("invariant: a live run is scheduled");
-        self.scheduler.append(id, known - before);
+        self.scheduler.accept(id, accepted);
+        self.scheduler.append(id, known - before - accepted);
     }
-}
-
-fn planned_tokens(runs: &BTreeMap<RequestId, Run>, scheduled: &Scheduled) -> Vec<TokenId> {
-    let run = runs.get(&scheduled.id).expect("invariant: a plan names requests that are here");
-    run.tokens[scheduled.first_position..][..scheduled.token_count].to_vec()
 }

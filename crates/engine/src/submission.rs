@@ -5,6 +5,8 @@ use std::sync::Arc;
 use causeway_policy::{Guide, Policy};
 use causeway_request::{Priority, Request, RequestId};
 
+use crate::Drafts;
+
 /// What an engine was started with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -26,6 +28,9 @@ pub struct Limits {
     /// Computes tokens that are laid in the pass of the token before them; otherwise each has a
     /// pass of its own. No bit of any answer depends on it.
     pub fast_forward: bool,
+    /// Which runs compute drafts beside their newest token, where few runs decode; none do
+    /// without `fast_forward`. No bit of any answer depends on it.
+    pub drafts: Drafts,
     /// Hash of what the keys and values depend on beside the tokens, the KV type and the salt:
     /// the weights and what was fixed when they were loaded.
     pub model_key: [u8; 32],
@@ -35,7 +40,8 @@ impl Limits {
     /// So many passes a batch request gives way: about half a minute of decodes.
     pub const BATCH_PATIENCE: u64 = 1_000;
 
-    /// Limits with a queue of 256, no limit on waiting, the prefix cache and fast-forward on.
+    /// Limits with a queue of 256, no limit on waiting, the prefix cache and fast-forward on, and
+    /// no drafts.
     #[must_use]
     pub fn new(running_max: usize, budget: usize) -> Self {
         Self {
@@ -47,6 +53,7 @@ impl Limits {
             prefix_cache: true,
             batch_patience: Self::BATCH_PATIENCE,
             fast_forward: true,
+            drafts: Drafts::Off,
             model_key: [0; 32],
         }
     }

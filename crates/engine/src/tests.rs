@@ -1,6 +1,7 @@
 //! The loop on a tiny model: steps, stops, refusals, cancels and recomputation.
 
 mod accounts;
+mod drafts;
 mod guides;
 mod held;
 mod prefixes;

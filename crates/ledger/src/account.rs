@@ -23,6 +23,8 @@ pub struct Measured {
     pub decode_passes: u64,
     /// What its masks took; `None` where no pass had one.
     pub masks: Option<MaskWaits>,
+    /// What was drafted; `None` where nothing was.
+    pub drafts: Option<DraftCount>,
 }
 
 /// The account of one run.
@@ -35,6 +37,9 @@ pub struct Account {
     /// `None` where no pass had a mask, and in records from before it was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub masks: Option<MaskWaits>,
+    /// `None` where nothing was drafted, and in records from before anything was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drafts: Option<DraftCount>,
 }
 
 /// Tokens by what they were.
@@ -84,6 +89,23 @@ impl MaskWaits {
     }
 }
 
+/// Tokens that were computed before they were chosen, and those of them that were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DraftCount {
+    pub computed: u64,
+    /// Those of `computed` that spared a decode pass.
+    pub accepted: u64,
+}
+
+impl DraftCount {
+    /// `None` where nothing was drafted.
+    #[must_use]
+    pub fn of(computed: u64, accepted: u64) -> Option<Self> {
+        (computed > 0).then_some(Self { computed, accepted })
+    }
+}
+
 /// Times of one run, in nanoseconds where the name ends in `_ns`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -130,6 +152,7 @@ impl Account {
             prefill_passes,
             decode_passes,
             masks,
+            drafts,
         } = *measured;
         let count = |claim: fn(&Step) -> bool| steps.iter().filter(|step| claim(step)).count();
         let (first_ns, last_ns) = match steps {
@@ -162,6 +185,7 @@ impl Account {
                 total_ns: ended_ns.max(last_ns).saturating_add(late_ns),
             },
             masks,
+            drafts,
         }
     }
 }

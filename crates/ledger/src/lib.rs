@@ -25,7 +25,7 @@ mod store;
 mod when;
 mod writer;
 
-pub use account::{Account, Gaps, MaskWaits, Measured, Passes, Times, Tokens, gaps};
+pub use account::{Account, DraftCount, Gaps, MaskWaits, Measured, Passes, Times, Tokens, gaps};
 pub use builder::{RecordBuilder, StepError};
 pub use cache_key::{CacheKey, CacheScope, cache_key};
 pub use compare::{Difference, DifferenceCause, Outcome, Pair, Place, Verdict, compare};

@@ -3,7 +3,9 @@
 use crate::explain::counted;
 use crate::report::{add_line, printable};
 use crate::when::utc;
-use crate::{Account, Gaps, Listed, MaskWaits, Record, Step, Stored, Times, Tokens, fields_table};
+use crate::{
+    Account, DraftCount, Gaps, Listed, MaskWaits, Record, Step, Stored, Times, Tokens, fields_table,
+};
 
 /// Most characters of a name in a table.
 const NAME_MAX: usize = 24;
@@ -109,13 +111,16 @@ pub fn account_page(stored: &Stored, with_steps: bool) -> String {
             at.cache.name(),
         )
     });
-    let Account { tokens, passes, times, masks } = &end.account;
+    let Account { tokens, passes, times, masks, drafts } = &end.account;
     row("stop", end.stop.describe());
     row("tokens", tokens_line(tokens));
     row("passes", format!("{} prefill, {} decode", passes.prefill, passes.decode));
     row("times", times_line(times));
     if let Some(MaskWaits { passes, waits, wait_ns }) = *masks {
         row("masks", format!("beside {passes} passes, {waits} waited, {} in all", ms(wait_ns)));
+    }
+    if let Some(DraftCount { computed, accepted }) = *drafts {
+        row("drafts", format!("{computed} computed, {accepted} chosen"));
     }
     if let Some(Gaps { p50_ns, p99_ns, max_ns, .. }) = times.itl {
         row("gaps", format!("p50 {}, p99 {}, max {}", ms(p50_ns), ms(p99_ns), ms(max_ns)));

@@ -94,6 +94,7 @@ pub(crate) const MEASURED: Measured = Measured {
     prefill_passes: 1,
     decode_passes: 3,
     masks: None,
+    drafts: None,
 };
 
 /// A whole run of so many steps, each made by `output` and then changed by `change`.

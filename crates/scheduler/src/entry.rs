@@ -14,6 +14,8 @@ pub(crate) struct Entry {
     pub(crate) id: RequestId,
     pub(crate) tokens: usize,
     pub(crate) computed: usize,
+    /// Drafts behind the newest token, for the next plan.
+    pub(crate) drafts: usize,
     /// Tokens known when the request was added.
     pub(crate) prompt_tokens: usize,
     pub(crate) priority: Priority,
@@ -57,6 +59,6 @@ impl Entry {
         self.computed += token_count;
         self.last_plan = plan;
         let samples = self.computed == self.tokens;
-        Scheduled { id: self.id, first_position, token_count, samples }
+        Scheduled { id: self.id, first_position, token_count, drafts: 0, samples }
     }
 }

@@ -9,6 +9,8 @@ pub struct Scheduled {
     /// Position of the first token computed.
     pub first_position: usize,
     pub token_count: usize,
+    /// Drafts computed behind them: tokens that may turn out not to be chosen.
+    pub drafts: usize,
     /// Whether the pass reaches the newest token, so that the next can be chosen.
     pub samples: bool,
 }
@@ -27,7 +29,7 @@ impl Plan {
     /// Rows of the pass: positions of all requests.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.scheduled.iter().map(|scheduled| scheduled.token_count).sum()
+        self.scheduled.iter().map(|scheduled| scheduled.token_count + scheduled.drafts).sum()
     }
 }
 

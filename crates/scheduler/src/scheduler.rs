@@ -79,6 +79,7 @@ impl Scheduler {
             id,
             tokens,
             computed: 0,
+            drafts: 0,
             prompt_tokens: tokens,
             has_prompt: false,
             priority,
@@ -121,6 +122,7 @@ impl Scheduler {
         for &id in &decodes[first..] {
             self.extend(id, &mut budget, &mut plan, room);
         }
+        self.extend_by_drafts(budget, &mut plan, room);
         plan
     }
 
@@ -131,10 +133,34 @@ impl Scheduler {
     /// If the request does not run or was not due a token.
     pub fn append(&mut self, id: RequestId, tokens: usize) {
         assert!(tokens > 0, "a choice is a token");
+        self.due(id).tokens += tokens;
+    }
+
+    /// Has the next plan compute `count` drafts behind the newest token of a decode, where the
+    /// budget and the blocks have room left for them: nobody gives way for a draft.
+    pub fn draft(&mut self, id: RequestId, count: usize) {
+        if let Some(entry) = self.running.iter_mut().find(|entry| entry.id == id) {
+            entry.drafts = if entry.is_decode() { count } else { 0 };
+        }
+    }
+
+    /// Takes `count` drafts of the last plan as tokens that are known and computed, before the
+    /// token that was chosen behind them is appended.
+    ///
+    /// # Panics
+    /// If the request does not run or was not due a token.
+    pub fn accept(&mut self, id: RequestId, count: usize) {
+        let entry = self.due(id);
+        entry.tokens += count;
+        entry.computed += count;
+    }
+
+    /// The request that is due a token.
+    fn due(&mut self, id: RequestId) -> &mut Entry {
         let entry = self.running.iter_mut().find(|entry| entry.id == id);
-        let entry = entry.expect("invariant: an append names a running request");
+        let entry = entry.expect("invariant: only a running request gets tokens");
         assert_eq!(entry.tokens, entry.computed, "a token follows the newest one's logits");
-        entry.tokens += tokens;
+        entry
     }
 
     /// Ends a request, whether it waits or runs; false where it is unknown.
@@ -237,6 +263,19 @@ impl Scheduler {
         }
     }
 
+    /// Adds drafts to what reaches its newest token, with what is left of the budget.
+    fn extend_by_drafts(&mut self, mut budget: usize, plan: &mut Plan, room: &mut dyn Room) {
+        for entry in &mut self.running {
+            let drafts = std::mem::take(&mut entry.drafts).min(budget);
+            let scheduled = plan.scheduled.iter_mut().find(|s| s.id == entry.id && s.samples);
+            let Some(scheduled) = scheduled.filter(|_| drafts > 0) else { continue };
+            if room.reserve(entry.id, entry.tokens + drafts) {
+                scheduled.drafts = drafts;
+                budget -= drafts;
+            }
+        }
+    }
+
     /// Lets requests that wait run, best rank first and none before its better, while there are
     /// slots, blocks and budget.
     fn admit(&mut self, budget: &mut usize, plan: &mut Plan, room: &mut dyn Room) {
@@ -300,6 +339,7 @@ impl Scheduler {
         let mut entry = self.running.remove(index);
         room.release(id);
         entry.computed = 0;
+        entry.drafts = 0;
         self.waiting.push(entry);
     }
 }

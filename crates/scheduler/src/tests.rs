@@ -1,4 +1,5 @@
-//! Plans as readable lines: `id:first+count`, `*` where a token is chosen, `|` between passes.
+//! Plans as readable lines: `id:first+count`, `*` where a token is chosen, `~` before drafts, `|`
+//! between passes.
 
 mod simulation;
 mod world;
@@ -17,7 +18,8 @@ fn arrival(id: u64, tokens: usize, priority: Priority) -> Arrival {
 fn line(plan: &Plan) -> String {
     let part = |s: &crate::Scheduled| {
         let star = if s.samples { "*" } else { "" };
-        format!("{}:{}+{}{star}", s.id, s.first_position, s.token_count)
+        let drafts = if s.drafts > 0 { format!("~{}", s.drafts) } else { String::new() };
+        format!("{}:{}+{}{star}{drafts}", s.id, s.first_position, s.token_count)
     };
     let parts: Vec<String> = plan.scheduled.iter().map(part).collect();
     let lost = plan.preempted.iter().map(|id| format!("-{id}"));
@@ -112,6 +114,37 @@ fn who_came_last_gives_up_its_blocks_and_is_computed_again() {
     // Three blocks of 16: both prompts fit, both answers do not.
     let want = "0:0+15* 1:0+15* | 0:15+1* 1:15+1* | 0:16+1* -1 | 0:17+1* | 1:0+17* | 1:17+1*";
     check((2, 64, 3), &[(15, 4, Interactive), (15, 4, Interactive)], want);
+}
+
+#[test]
+fn drafts_take_what_is_left_of_the_budget_and_live_for_one_plan() {
+    let mut scheduler = Scheduler::new(Sizes { running_max: 2, budget: 8, patience: PATIENCE });
+    let mut room = Counter::new(9);
+    let mut next = |scheduler: &mut Scheduler| line(&scheduler.plan(&mut room));
+    scheduler.add(arrival(0, 3, Interactive));
+    scheduler.draft(RequestId(0), 3);
+    assert_eq!(next(&mut scheduler), "0:0+3*");
+    scheduler.append(RequestId(0), 1);
+    scheduler.draft(RequestId(0), 3);
+    assert_eq!(next(&mut scheduler), "0:3+1*~3");
+    scheduler.accept(RequestId(0), 2);
+    scheduler.append(RequestId(0), 1);
+    assert_eq!(next(&mut scheduler), "0:6+1*");
+    scheduler.append(RequestId(0), 1);
+    scheduler.draft(RequestId(0), 3);
+    scheduler.add(arrival(1, 5, Interactive));
+    assert_eq!(next(&mut scheduler), "0:7+1*~2 1:0+5*");
+}
+
+#[test]
+fn nobody_gives_way_for_a_draft() {
+    let mut scheduler = Scheduler::new(Sizes { running_max: 2, budget: 8, patience: PATIENCE });
+    let mut room = Counter::new(1);
+    scheduler.add(arrival(0, 8, Interactive));
+    assert_eq!(line(&scheduler.plan(&mut room)), "0:0+8*");
+    scheduler.append(RequestId(0), 8);
+    scheduler.draft(RequestId(0), 1);
+    assert_eq!(line(&scheduler.plan(&mut room)), "0:8+8*");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use causeway_ledger::{CacheState, MaskWaits, Measured, RecordBuilder, Shown, Start, Stored};
+use causeway_ledger::{
+    CacheState, DraftCount, MaskWaits, Measured, RecordBuilder, Shown, Start, Stored,
+};
 use causeway_request::{StepOutput, StopReason};
 use causeway_session::with_fields;
 use causeway_text::{Answer, AnswerRules};
@@ -148,6 +150,7 @@ impl<'t> Reading<'t> {
             prefill_passes: passes.prefill_passes,
             decode_passes: passes.decode_passes,
             masks: MaskWaits::of(passes.masked_passes, passes.mask_waits, passes.mask_wait_ns),
+            drafts: DraftCount::of(passes.drafted_tokens, passes.accepted_tokens),
         };
         let mut record = self.builder.finish(&stop, &measured, self.text);
         let occupancy = u32::try_from(occupancy_max.max(1)).unwrap_or(u32::MAX);

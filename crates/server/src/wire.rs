@@ -50,7 +50,8 @@ pub(crate) fn tokens(account: &Account) -> Value {
     })
 }
 
-/// Passes by what they computed; `overrun` tokens were chosen after the text was complete.
+/// Passes by what they computed; `overrun` tokens were chosen after the text was complete, and
+/// of those that were `drafted` beside the newest one the `accepted` spared a pass each.
 #[must_use]
 pub(crate) fn passes(account: &Account, passes: &PassAccount, overrun: u64) -> Value {
     json!({
@@ -58,6 +59,8 @@ pub(crate) fn passes(account: &Account, passes: &PassAccount, overrun: u64) -> V
         "decode": account.passes.decode,
         "preemptions": passes.preemptions,
         "overrun": overrun,
+        "drafted": passes.drafted_tokens,
+        "accepted": passes.accepted_tokens,
     })
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use causeway_engine::{Engine, Limits, Output, Submission};
+use causeway_engine::{Drafts, Engine, Limits, Output, Submission};
 use causeway_kernels::KvType;
 use causeway_model::Settings;
 use causeway_policy::PolicyFile;
@@ -38,15 +38,18 @@ struct Way {
     chunk: usize,
     prefix_cache: bool,
     fast_forward: bool,
+    drafts: Drafts,
 }
 
 const fn way(concurrency: usize, chunk: usize, prefix_cache: bool, fast_forward: bool) -> Way {
-    Way { concurrency, chunk, prefix_cache, fast_forward }
+    Way { concurrency, chunk, prefix_cache, fast_forward, drafts: Drafts::Off }
 }
 
 /// What each request alone is run as; with the others, all pairs of values occur.
 const ALONE: Way = way(1, 512, false, true);
-const TOGETHER: [Way; 4] = [
+const TOGETHER: [Way; 6] = [
+    Way { drafts: Drafts::Forms, ..way(1, 512, false, true) },
+    Way { drafts: Drafts::All, ..way(2, 16, true, true) },
     way(12, 512, false, true),
     way(12, 5, true, true),
     way(5, 16, true, false),
@@ -100,8 +103,8 @@ fn submissions(about: &About, forms: &Forms) -> Vec<Submission> {
 }
 
 fn engine(way: Way) -> Engine {
-    let Way { concurrency, chunk, prefix_cache, fast_forward } = way;
-    let limits = Limits { prefix_cache, fast_forward, ..Limits::new(concurrency, chunk) };
+    let Way { concurrency, chunk, prefix_cache, fast_forward, drafts } = way;
+    let limits = Limits { prefix_cache, fast_forward, drafts, ..Limits::new(concurrency, chunk) };
     Engine::new(opened().model, limits)
 }
 

@@ -6,6 +6,7 @@ use causeway_ledger::{Pair, Record, compare};
 use causeway_policy::PolicyFile;
 use causeway_session::{Forms, Loaded, Place};
 
+use crate::ahead::AheadFlags;
 use crate::clock::Clock;
 use crate::commands::diff::{print_verdict, read_record};
 use crate::commands::ledger::StorePlace;
@@ -31,10 +32,8 @@ pub(crate) struct Args {
     /// Most prompt positions computed in one pass; changes no bit of the answer.
     #[arg(long, value_name = "TOKENS", default_value_t = 512)]
     chunk: usize,
-    /// Give each token that the form leaves no choice about a pass of its own; changes no bit of
-    /// the answer.
-    #[arg(long)]
-    no_fast_forward: bool,
+    #[command(flatten)]
+    ahead: AheadFlags,
     /// Print the verdict as one line of JSON.
     #[arg(long)]
     json: bool,
@@ -73,7 +72,7 @@ fn run_again(recorded: &Record, args: &Args) -> Result<Record, Failure> {
     let budget = recorded.to_request().tokens_max as u64;
     start.request.effective.tokens_max = start.request.effective.tokens_max.min(budget);
     let Loaded { model, text, .. } = loaded;
-    let mut engine = session::engine(model, flags.chunk()?, !args.no_fast_forward);
+    let mut engine = session::engine(model, flags.chunk()?, args.ahead);
     // Calls of tools are written in the form of the policy's template, where it has one.
     let templated = |text| causeway_session::with_template(text, &file).map_err(session_failure);
     let text = text.map(templated).transpose()?;

@@ -14,6 +14,7 @@ use causeway_session::{Forms, Given, Loaded, Place, with_template};
 use causeway_text::Chat;
 use serde_json::{Value, json};
 
+use crate::ahead::AheadFlags;
 use crate::clock::Clock;
 use crate::commands::ledger::{StorePlace, store_failure};
 use crate::failure::{Failure, Outcome};
@@ -46,10 +47,8 @@ pub(crate) struct Ask {
     asked: Asked,
     #[command(flatten)]
     policy: PolicyChoice,
-    /// Give each token that the form leaves no choice about a pass of its own; changes no bit of
-    /// the answer.
-    #[arg(long)]
-    no_fast_forward: bool,
+    #[command(flatten)]
+    ahead: AheadFlags,
     /// Write the record of the run to FILE.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -267,7 +266,7 @@ pub(super) fn answer(ask: &Ask, watcher: &mut dyn Watcher) -> Result<Record, Fai
     let chunk = ask.model.chunk()?;
     let asked = session_room::Asked { id: RequestId(1), received, seed, choice: 0 };
     let start = session_room::start(&about, &policy, prompt, asked, &Place::alone(chunk));
-    let mut engine = session::engine(model, chunk, !ask.no_fast_forward);
+    let mut engine = session::engine(model, chunk, ask.ahead);
     let forms = text.map(|text| Forms::new(Arc::new(text), &about));
     let job = Job { start, policy, forms: forms.as_ref() };
     let record = generate(&mut engine, job, &Clock::start(), &interrupted, watcher)?;
@@ -312,7 +311,7 @@ fn json_line(record: &Record) -> Result<String, Failure> {
 
 /// One line: tokens, passes, time to the first token, speed, reason.
 pub(super) fn account_line(record: &Record) -> String {
-    let Account { tokens, passes, times, masks: _ } = &record.end.account;
+    let Account { tokens, passes, times, .. } = &record.end.account;
     let ms = |ns: u64| format!("{}.{:01} ms", ns / 1_000_000, ns / 100_000 % 10);
     let ttft = times.ttft_ns.map_or_else(|| "-".to_owned(), ms);
     #[expect(clippy::cast_precision_loss, reason = "shown with one digit after the point")]

@@ -18,6 +18,7 @@ use serde_json::json;
 use self::kv_disk::KvDiskFlags;
 use self::logging::LogFlags;
 use self::operation::OperationFlags;
+use crate::ahead::AheadFlags;
 use crate::commands::ledger::StorePlace;
 use crate::failure::{Failure, Outcome};
 use crate::loaded::{KV_TYPES, ModelFlags};
@@ -104,10 +105,8 @@ struct EngineFlags {
     /// Forget the keys and values of a prompt when its request has ended.
     #[arg(long)]
     no_prefix_cache: bool,
-    /// Give each token that the form leaves no choice about a pass of its own; changes no bit of
-    /// any answer.
-    #[arg(long)]
-    no_fast_forward: bool,
+    #[command(flatten)]
+    ahead: AheadFlags,
     #[command(flatten)]
     kv_disk: KvDiskFlags,
 }
@@ -191,8 +190,7 @@ impl EngineFlags {
             wait_ns_max: self.queue_ms.map(ns),
             kv_positions_max: Some(self.kv_tokens),
             prefix_cache: !self.no_prefix_cache,
-            fast_forward: !self.no_fast_forward,
-            ..Limits::new(self.slots, self.chunk)
+            ..self.ahead.over(Limits::new(self.slots, self.chunk))
         };
         let itl_target_ns = self.itl_target_ms.map(ns);
         let kv_disk = self.kv_disk.open()?;

@@ -16,6 +16,7 @@ use causeway_request::RequestId;
 use causeway_session::{About, Asked, Forms, Given, Loaded, Place};
 use serde_json::{Value, json};
 
+use crate::ahead::AheadFlags;
 use crate::clock::Clock;
 use crate::commands::run::{clear_progress, ended_well, interrupts, show_progress};
 use crate::failure::{Failure, Outcome};
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let text = text.map_err(crate::loaded::session_failure)?;
     let forms = Forms::new(Arc::new(text), &about);
     let chunk = args.model.chunk()?;
-    let mut engine = session::engine(model, chunk, true);
+    let mut engine = session::engine(model, chunk, AheadFlags::default());
     let interrupted = interrupts()?;
     let empty = |variant: &Variant| Answered { name: variant.name.clone(), records: Vec::new() };
     let mut answered: Vec<Answered> = variants.iter().map(empty).collect();

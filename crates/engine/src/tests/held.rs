@@ -9,14 +9,14 @@ use crate::PassAccount;
 /// Allows only tokens that leave `rest` when divided by 5; behind each chosen one, two are laid.
 /// Whole after `whole` tokens, at a loss after `lost`.
 #[derive(Debug, Clone)]
-struct Form {
+pub(super) struct Form {
     mask: TokenMask,
     read: usize,
     whole: usize,
     lost: usize,
 }
 
-fn form(rest: u32, whole: usize, lost: usize) -> Form {
+pub(super) fn form(rest: u32, whole: usize, lost: usize) -> Form {
     let mut mask = TokenMask::none(VOCAB_SIZE);
     for token in (0..512).filter(|token| token % 5 == rest) {
         mask.allow(TokenId(token));
@@ -55,11 +55,14 @@ impl Guide for Form {
     }
 }
 
-fn held(request: Request, policy: Policy, form: Form) -> Submission {
+pub(super) fn held(request: Request, policy: Policy, form: Form) -> Submission {
     Submission { guide: Some(Box::new(form)), ..Submission::new(request, policy, 0) }
 }
 
-fn run_one(submission: Submission, limits: Limits) -> (Vec<StepOutput>, StopReason, PassAccount) {
+pub(super) fn run_one(
+    submission: Submission,
+    limits: Limits,
+) -> (Vec<StepOutput>, StopReason, PassAccount) {
     let (mut engine, id) = (engine_of("llama", 200, limits), submission.request.id);
     engine.submit(submission).unwrap();
     let outputs = run_all(&mut engine, |_, _| ());

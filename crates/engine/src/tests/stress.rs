@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use causeway_request::{Canceller, Priority, Request, RequestId};
 
 use super::{alone_on, bits, engine_of, greedy, request, sampled};
-use crate::{Ended, Limits, Output, Submission};
+use crate::{Drafts, Ended, Limits, Output, Submission};
 
 /// Numbers from a seed: the high bits of a Weyl sequence times an odd constant.
 struct Dice(u64);
@@ -96,13 +96,14 @@ fn check(model: &str, seed: u64, limits: Limits) {
 
 #[test]
 fn load_changes_no_bit_and_loses_nothing() {
-    let seeds = 0..4;
+    let seeds = 0..6;
     for (seed, model) in seeds.flat_map(|seed| ["llama", "gemma3"].map(|model| (seed, model))) {
         let limits = Limits {
+            drafts: if seed < 3 { Drafts::Off } else { Drafts::All },
             prefix_cache: seed % 2 == 0,
             kv_positions_max: (seed < 3).then_some(128),
             batch_patience: 20,
-            ..Limits::new([3, 8, 6, 12][usize::try_from(seed).unwrap()], 64)
+            ..Limits::new([3, 8, 6, 12, 2, 1][usize::try_from(seed).unwrap()], 64)
         };
         check(model, seed, limits);
     }

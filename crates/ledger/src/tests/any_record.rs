@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::sample;
 use crate::{
-    FieldSpent, FieldsAccount, LogitsDigest, MaskWaits, Piece, Reasons, Record, RunnerUp, Shown,
-    Step, StepCause, Stop,
+    DraftCount, FieldSpent, FieldsAccount, LogitsDigest, MaskWaits, Piece, Reasons, Record,
+    RunnerUp, Shown, Step, StepCause, Stop,
 };
 
 /// Every fraction that JSON can hold: zeros of both signs and subnormals too.
@@ -135,6 +135,7 @@ pub(crate) fn records() -> impl Strategy<Value = Record> {
             record.end.stop = if flag { Stop::SchemaComplete {} } else { record.end.stop };
             record.end.set_fields(fields);
             record.end.account.masks = MaskWaits::of(numbers[3], numbers[4], numbers[5]);
+            record.end.account.drafts = DraftCount::of(numbers[4], numbers[5]);
             let times = &mut record.end.account.times;
             times.scheduled_unix_ms = numbers[3];
             times.ttft_ns = some;

@@ -138,6 +138,12 @@ impl Simulation {
     }
 
     fn plan(&mut self) -> Plan {
+        let ids: Vec<RequestId> = self.alive.keys().copied().collect();
+        for id in ids {
+            if self.dice.one_in(3) {
+                self.scheduler.draft(id, self.dice.below(5));
+            }
+        }
         let mut plan = if self.fault == Fault::Leaks {
             self.scheduler.plan(&mut Leaky(&mut self.room, BTreeSet::new()))
         } else {
@@ -216,8 +222,11 @@ impl Simulation {
             if s.samples != (end == shadow.tokens) {
                 return Err(format!("{} is due a token at the wrong time", s.id));
             }
-            if !self.room.covers(s.id, end) {
-                return Err(format!("{} has no block for position {}", s.id, end - 1));
+            if !self.room.covers(s.id, end + s.drafts) {
+                return Err(format!("{} has no block for position {}", s.id, end + s.drafts - 1));
+            }
+            if s.drafts > 0 && !s.samples {
+                return Err(format!("{} drafts behind what is not reached", s.id));
             }
             (shadow.computed, shadow.idle) = (end, 0);
         }
@@ -272,6 +281,12 @@ impl Simulation {
         for s in plan.scheduled.iter().filter(|s| s.samples) {
             let shadow = self.alive.get_mut(&s.id).unwrap();
             shadow.new_left -= 1;
+            // Of the drafts some are what is chosen.
+            let accepted = self.dice.below(s.drafts + 1).min(shadow.new_left.saturating_sub(1));
+            shadow.new_left -= accepted;
+            shadow.tokens += accepted;
+            shadow.computed += accepted;
+            self.scheduler.accept(s.id, accepted);
             // Some choices leave no doubt about the tokens behind them.
             let ahead = if self.dice.one_in(4) { self.dice.below(50) } else { 0 };
             let ahead = ahead.min(shadow.new_left.saturating_sub(1));

@@ -86,7 +86,7 @@ fn the_extension_says_what_was_effective_and_can_be_left_out() {
     assert_eq!(choice["tokens"]["completion"], 3);
     assert_eq!(
         choice["passes"],
-        json!({ "prefill": 1, "decode": 2, "preemptions": 0, "overrun": 0 })
+        json!({ "prefill": 1, "decode": 2, "preemptions": 0, "overrun": 0, "drafted": 0, "accepted": 0 })
     );
     // A drawn seed is told, and is another one each time.
     let drawn = || {
