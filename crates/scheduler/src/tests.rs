@@ -1,5 +1,6 @@
-//! Plans as readable lines: `id:first+count`, `*` where a token is chosen, `~` before drafts, `|`
-//! between passes.
+//! Plans as readable lines.
+//!
+//! `id:first+count`, `*` where a token is chosen, `~` before drafts, `|` between passes.
 
 mod simulation;
 mod world;
