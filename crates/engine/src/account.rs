@@ -39,7 +39,7 @@ pub struct PassAccount {
     pub decode_passes: u64,
     /// Drafts computed beside the newest position.
     pub drafted_tokens: u64,
-    /// Of these, tokens that were chosen, so that their positions needed no pass of their own.
+    /// Of these, tokens that were chosen and not laid; each spared a decode pass at most.
     pub accepted_tokens: u64,
     /// Passes that its next mask was worked out beside.
     pub masked_passes: u64,

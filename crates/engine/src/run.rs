@@ -197,7 +197,8 @@ impl Run {
         if at < self.began_with {
             return true;
         }
-        if at == self.tokens.len() {
+        let is_chosen = at == self.tokens.len();
+        if is_chosen {
             self.tokens.push(token);
             self.ahead.push_back(None);
             self.read();
@@ -206,7 +207,8 @@ impl Run {
             return false;
         }
         self.drafted.accepted += 1;
-        self.account.accepted_tokens += 1;
+        // What is laid would have come in the pass of the token before it without a draft.
+        self.account.accepted_tokens += u64::from(is_chosen);
         // The guide may leave no choice about what follows.
         self.lay_next();
         true

@@ -94,7 +94,7 @@ impl MaskWaits {
 #[serde(deny_unknown_fields)]
 pub struct DraftCount {
     pub computed: u64,
-    /// Those of `computed` that spared a decode pass.
+    /// Those of `computed` that were chosen and not laid; each spared a decode pass at most.
     pub accepted: u64,
 }
 

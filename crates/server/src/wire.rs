@@ -51,7 +51,7 @@ pub(crate) fn tokens(account: &Account) -> Value {
 }
 
 /// Passes by what they computed; `overrun` tokens were chosen after the text was complete, and
-/// of those that were `drafted` beside the newest one the `accepted` spared a pass each.
+/// of those that were `drafted` beside the newest one the `accepted` were then chosen.
 #[must_use]
 pub(crate) fn passes(account: &Account, passes: &PassAccount, overrun: u64) -> Value {
     json!({
