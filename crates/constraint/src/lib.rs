@@ -28,7 +28,9 @@ pub use kind::{CHOICES_MAX, Constraint, GRAMMAR_BYTES_MAX, Limits, Whitespace};
 pub use matcher::Matcher;
 pub use order::{Field, Order, OrderWarning, Role, order};
 pub use reading::{DOCUMENT_DEPTH_MAX, ReadError, compact_json, read_schema};
-pub use schema::{SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, SchemaError, SchemaProblem, SchemaWarning};
+pub use schema::{
+    SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, SchemaError, SchemaProblem, SchemaWarning, Warned,
+};
 pub use tools::{
     TOOLS_MAX, Tool, ToolCall, ToolCalls, ToolError, ToolEvent, ToolFormat, ToolParser, read_tools,
 };

@@ -10,6 +10,7 @@ mod finite;
 mod format;
 mod keywords;
 mod lower;
+mod object;
 mod path;
 mod pattern;
 mod prove;
@@ -19,6 +20,7 @@ mod values;
 use std::fmt;
 
 pub(crate) use lower::{Lowered, lower};
+pub(crate) use object::lower_object;
 pub(crate) use path::{Path, pointer_token};
 pub(crate) use references::References;
 
@@ -69,18 +71,43 @@ pub enum SchemaProblem {
     Engine { reason: String },
 }
 
-/// Something in a schema that has no effect, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What of a schema is not held although it was asked for, and where.
+#[derive(Debug, Clone, PartialEq)]
 pub struct SchemaWarning {
     /// As in `SchemaError`.
     pub path: String,
-    /// The keyword that the draft does not know.
-    pub keyword: String,
+    pub what: Warned,
+}
+
+/// What is warned of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Warned {
+    /// The draft does not know this keyword.
+    Unknown { keyword: String },
+    /// A tool that is not strict, whose schema cannot be held.
+    AnyObject { tool: String, problem: SchemaProblem },
+}
+
+impl SchemaWarning {
+    /// The keyword that has no effect, if it is about one.
+    #[must_use]
+    pub fn keyword(&self) -> Option<&str> {
+        match &self.what {
+            Warned::Unknown { keyword } => Some(keyword),
+            Warned::AnyObject { .. } => None,
+        }
+    }
 }
 
 impl fmt::Display for SchemaWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` at {} has no effect", self.keyword, self.path)
+        let Self { path, what } = self;
+        match what {
+            Warned::Unknown { keyword } => write!(f, "`{keyword}` at {path} has no effect"),
+            Warned::AnyObject { tool, problem } => {
+                write!(f, "the arguments of `{tool}` are any object, because of {path}: {problem}")
+            }
+        }
     }
 }
 

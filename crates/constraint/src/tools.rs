@@ -27,7 +27,7 @@ pub enum ToolFormat {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
     pub name: String,
-    /// JSON schema of the arguments, an object.
+    /// JSON schema of the arguments, which are an object whatever it says.
     pub parameters: Value,
     /// Whether a schema that cannot be held is refused; elsewhere such arguments are any object.
     pub strict: bool,

@@ -95,7 +95,7 @@ fn answer(line: &str, environment: &Environment, whitespace: Whitespace) -> anyh
     let found = text.map(|text| accepts(&mut plan.matcher(), environment, &text));
     let warnings = plan.warnings().iter();
     let warnings: Vec<Value> =
-        warnings.map(|w| json!({ "path": w.path, "keyword": w.keyword })).collect();
+        warnings.map(|w| json!({ "path": w.path, "keyword": w.keyword() })).collect();
     Ok(json!({
         "compiled": true,
         "accepted": found.as_ref().map(Result::is_ok),

@@ -9,7 +9,7 @@ use super::{Plan, blame, built, with_options};
 use crate::environment::Environment;
 use crate::error::ConstraintError;
 use crate::kind::Limits;
-use crate::schema::{Lowered, Path, SchemaError, SchemaWarning, lower};
+use crate::schema::{Lowered, Path, SchemaError, SchemaWarning, Warned, lower, lower_object};
 use crate::tools::{Tool, ToolCalls, ToolFormat};
 
 /// Text without a call, then what opens one; the text ends at the first opening.
@@ -19,26 +19,54 @@ lead[suffix="<tool_call>\n"]: TEXT
 /// An answer that begins like an object would be a call that is none.
 const LLAMA_TEXT: &str = "TEXT: /[^\\s{;](?s:.*)/\n";
 
+/// The arguments of one tool as they are held, and what is said of that.
+struct Arguments {
+    lowered: Lowered,
+    warnings: Vec<SchemaWarning>,
+}
+
 /// Compiles calls of tools.
 pub(super) fn plan(
     calls: &ToolCalls,
     environment: &Environment,
     limits: &Limits,
 ) -> Result<Plan, ConstraintError> {
-    let mut warnings = Vec::new();
+    let tools = calls.tools.iter();
+    let arguments = tools.map(|(index, tool)| Arguments::of(*index, tool));
+    let mut arguments = arguments.collect::<Result<Vec<Arguments>, ConstraintError>>()?;
+    let whole = |arguments: &[Arguments]| {
+        built(TopLevelGrammar::from_lark(grammar(calls, arguments)), environment, limits)
+    };
+    let refused = |reason| ConstraintError::Grammar { what: "list of tools", reason };
+    let prototype = match whole(&arguments) {
+        Ok(prototype) => prototype,
+        Err(reason) => {
+            let mut is_known = false;
+            for ((index, tool), held) in calls.tools.iter().zip(&mut arguments) {
+                let Some(error) = blamed(tool, calls, environment, limits) else { continue };
+                *held = Arguments::any_unless_strict(*index, tool, error)?;
+                is_known = true;
+            }
+            if !is_known {
+                return Err(refused(reason));
+            }
+            whole(&arguments).map_err(refused)?
+        }
+    };
+    let warnings = arguments.into_iter().flat_map(|held| held.warnings).collect();
+    Ok(Plan { prototype, rows: environment.rows(), warnings })
+}
+
+fn grammar(calls: &ToolCalls, arguments: &[Arguments]) -> String {
     let mut lark = start(calls);
     let mut ways = Vec::new();
-    for (index, tool) in &calls.tools {
-        let lowered = parameters(*index, tool, &mut warnings)?;
-        let call = call(tool, lowered, calls);
+    for ((index, tool), held) in calls.tools.iter().zip(arguments) {
+        let call = call(tool, &held.lowered, calls);
         let _ = writeln!(lark, "call_{index}: %json {}", Value::Object(call));
         ways.push(format!("call_{index}"));
     }
     let _ = writeln!(lark, "call: {}", ways.join(" | "));
-    match built(TopLevelGrammar::from_lark(lark), environment, limits) {
-        Ok(prototype) => Ok(Plan { prototype, rows: environment.rows(), warnings }),
-        Err(reason) => Err(blamed(calls, reason, environment, limits)),
-    }
+    lark
 }
 
 /// What stands around the calls.
@@ -57,38 +85,42 @@ fn start(calls: &ToolCalls) -> String {
     }
 }
 
-/// The schema of the arguments; where it cannot be held and need not be, any object.
-fn parameters(
-    index: usize,
-    tool: &Tool,
-    warnings: &mut Vec<SchemaWarning>,
-) -> Result<Lowered, ConstraintError> {
-    match lower(&tool.parameters, &Path::default()) {
-        Ok(lowered) => {
-            let told = lowered.warnings.iter();
-            warnings.extend(told.map(|warning| SchemaWarning {
-                path: placed(index, &warning.path),
-                keyword: warning.keyword.clone(),
-            }));
-            Ok(lowered)
+impl Arguments {
+    /// What the checker makes of a tool's schema.
+    fn of(index: usize, tool: &Tool) -> Result<Self, ConstraintError> {
+        match lower_object(&tool.parameters) {
+            Ok(mut lowered) => {
+                let mut warnings = std::mem::take(&mut lowered.warnings);
+                for warning in &mut warnings {
+                    warning.path = placed(index, &warning.path);
+                }
+                Ok(Self { lowered, warnings })
+            }
+            Err(error) => Self::any_unless_strict(index, tool, error),
         }
-        Err(error) if tool.strict => Err(at_tool(index, error).into()),
-        Err(error) => {
-            let path = placed(index, &error.path);
-            warnings.push(SchemaWarning { path, keyword: error.problem.to_string() });
-            let any = json!({ "type": "object" });
-            Ok(lower(&any, &Path::default()).expect("any object can be held"))
+    }
+
+    /// Any object where a schema cannot be held and need not be.
+    fn any_unless_strict(
+        index: usize,
+        tool: &Tool,
+        SchemaError { path, problem }: SchemaError,
+    ) -> Result<Self, ConstraintError> {
+        let path = placed(index, &path);
+        if tool.strict {
+            return Err(SchemaError { path, problem }.into());
         }
+        let lowered = lower_object(&json!({})).expect("any object can be held");
+        let what = Warned::AnyObject { tool: tool.name.clone(), problem };
+        Ok(Self { lowered, warnings: vec![SchemaWarning { path, what }] })
     }
 }
 
 /// The object that states a call.
-fn call(tool: &Tool, mut lowered: Lowered, calls: &ToolCalls) -> Map<String, Value> {
-    let mut arguments = std::mem::take(&mut lowered.schema);
+fn call(tool: &Tool, lowered: &Lowered, calls: &ToolCalls) -> Map<String, Value> {
+    let mut arguments = lowered.schema.clone();
     // References are written from the root.
     let definitions = arguments.remove("$defs");
-    // Arguments are an object, whether the schema says so or not.
-    arguments.entry("type").or_insert_with(|| json!("object"));
     let key = match calls.format {
         ToolFormat::Qwen => "arguments",
         ToolFormat::Llama3 => "parameters",
@@ -102,30 +134,25 @@ fn call(tool: &Tool, mut lowered: Lowered, calls: &ToolCalls) -> Map<String, Val
     if let Some(definitions) = definitions {
         whole.insert("$defs".to_owned(), definitions);
     }
-    with_options(whole, &lowered, calls.whitespace)
+    with_options(whole, lowered, calls.whitespace)
 }
 
-/// The tool that the engine refuses by itself, and the part of its schema.
+/// The part of a tool's schema that the engine refuses, if it refuses the tool by itself.
 fn blamed(
+    tool: &Tool,
     calls: &ToolCalls,
-    reason: String,
     environment: &Environment,
     limits: &Limits,
-) -> ConstraintError {
-    for (index, tool) in &calls.tools {
-        let fails = |start: &Path| {
-            let lowered = lower(&tool.parameters, start).ok()?;
-            super::lowered_schema(&lowered, calls.whitespace, environment, limits).err()
+) -> Option<SchemaError> {
+    let fails = |start: &Path| {
+        let lowered = match start.steps() {
+            [] => lower_object(&tool.parameters),
+            _ => lower(&tool.parameters, start),
         };
-        if let Some(reason) = fails(&Path::default()) {
-            return at_tool(*index, blame::blame(&tool.parameters, reason, fails)).into();
-        }
-    }
-    ConstraintError::Grammar { what: "list of tools", reason }
-}
-
-fn at_tool(index: usize, error: SchemaError) -> SchemaError {
-    SchemaError { path: placed(index, &error.path), problem: error.problem }
+        super::lowered_schema(&lowered.ok()?, calls.whitespace, environment, limits).err()
+    };
+    let reason = fails(&Path::default())?;
+    Some(blame::blame(&tool.parameters, reason, fails))
 }
 
 /// A path in a tool's parameters as one in the request.

@@ -37,7 +37,8 @@ impl<'a> Proof<'a> {
         None
     }
 
-    fn disjoint(&mut self, a: &'a Value, b: &'a Value, depth: usize) -> bool {
+    /// Whether it is proved that no document satisfies both.
+    pub(super) fn disjoint(&mut self, a: &'a Value, b: &'a Value, depth: usize) -> bool {
         self.steps += 1;
         if depth > DEPTH_MAX || self.steps > STEPS_MAX {
             return false;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::format::{Format, format, length_max};
 use super::keywords::{Keyword, annotation, is_idle, keyword};
 use super::references::{References, place};
-use super::{Path, SCHEMA_BYTES_MAX, SchemaError, SchemaProblem, SchemaWarning};
+use super::{Path, SCHEMA_BYTES_MAX, SchemaError, SchemaProblem, SchemaWarning, Warned};
 use super::{bounds, cost, finite, pattern, prove, values};
 
 /// Where the lowered schema keeps what references lead to.
@@ -272,9 +272,7 @@ impl<'a> Lowering<'a> {
             Format::Unsupported => path
                 .refuse(SchemaProblem::UnsupportedValue { what: "format", value: name.to_owned() }),
             Format::Unknown => {
-                let warning =
-                    SchemaWarning { path: path.told(), keyword: format!("format: {name}") };
-                self.warnings.push(warning);
+                self.unknown(format!("format: {name}"), path);
                 Ok(())
             }
         }
@@ -323,8 +321,12 @@ impl<'a> Lowering<'a> {
     }
 
     fn warn(&mut self, name: &str, path: &mut Path) {
-        let path = path.at(name, |path| path.told());
-        self.warnings.push(SchemaWarning { path, keyword: name.to_owned() });
+        path.at(name, |path| self.unknown(name.to_owned(), path));
+    }
+
+    fn unknown(&mut self, keyword: String, path: &Path) {
+        let what = Warned::Unknown { keyword };
+        self.warnings.push(SchemaWarning { path: path.told(), what });
     }
 }
 

@@ -16,7 +16,8 @@ fn what_the_draft_does_not_know_is_a_warning() {
         },
     });
     let lowered = lower(&schema, &Path::default()).unwrap();
-    let told: Vec<_> = lowered.warnings.iter().map(|w| (w.path.as_str(), &*w.keyword)).collect();
+    let told: Vec<_> =
+        lowered.warnings.iter().map(|w| (w.path.as_str(), w.keyword().unwrap())).collect();
     assert_eq!(
         told,
         [

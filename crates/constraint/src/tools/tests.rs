@@ -130,25 +130,119 @@ fn what_is_no_tool_is_refused() {
     }
 }
 
-#[test]
-fn a_strict_schema_is_held_or_refused_and_another_falls_back_with_a_warning() {
+/// A strict tool with such parameters is refused for this reason at this place, and one that is not
+/// strict takes any object and says so.
+fn check_unheld(parameters: &Value, place: &str, reason: &str) {
     let environment = Environment::of_bytes();
-    for strict in [true, false] {
-        let parameters = json!({ "properties": { "a": { "not": {} } } });
+    for (strict, choice, format) in [
+        (true, "required", ToolFormat::Qwen),
+        (true, "auto", ToolFormat::Llama3),
+        (false, "required", ToolFormat::Qwen),
+        (false, "auto", ToolFormat::Qwen),
+        (false, "required", ToolFormat::Llama3),
+    ] {
         let tool = json!({ "type": "function", "function":
             { "name": "f", "parameters": parameters, "strict": strict } });
-        let tools = json!([clock(), tool]);
-        let calls = calls(&tools, &json!("required"), ToolFormat::Qwen).unwrap();
+        let calls = calls(&json!([weather(), tool]), &json!(choice), format).unwrap();
         let found =
             compile(&Constraint::ToolCalls(calls.clone()), &environment, &Limits::default());
-        let place = "#/tools/1/function/parameters/properties/a/not";
-        match found {
-            Err(error) => assert!(strict && error.path() == Some(place), "{error}"),
-            Ok(plan) => {
-                assert!(!strict && plan.warnings()[0].path == place);
-                let any = TWO.replace("clock", "f").replace("{}", "{\"a\":[1]}");
-                check(calls, &[(&any, true)]);
+        let place = format!("#/tools/1/function/parameters{place}");
+        let plan = match found {
+            Err(error) => {
+                let told = error.to_string();
+                assert!(strict && error.path() == Some(&place), "{parameters}: {error}");
+                assert!(told.starts_with(&format!("schema, {place}: {reason}")), "{told}");
+                continue;
             }
-        }
+            Ok(plan) => plan,
+        };
+        assert!(!strict, "{parameters}");
+        let told: Vec<String> = plan.warnings().iter().map(ToString::to_string).collect();
+        let start = format!("the arguments of `f` are any object, because of {place}: {reason}");
+        assert!(told.len() == 1 && told[0].starts_with(&start), "{told:?}");
+        let (open, key, close) = match format {
+            ToolFormat::Qwen => ("<tool_call>\n", "arguments", "\n</tool_call>"),
+            ToolFormat::Llama3 => ("", "parameters", ""),
+        };
+        let call = |name: &str, arguments: &str| {
+            format!("{open}{{\"name\":\"{name}\",\"{key}\":{arguments}}}{close}")
+        };
+        check(
+            calls,
+            &[
+                (&call("f", "{\"a\":[1]}"), true),
+                (&call("f", "{}"), true),
+                (&call("f", "\"a\""), false),
+                (&call("f", "null"), false),
+                // The other tool is held all the same.
+                (&call("get_weather", "{\"place\":\"Ulm\"}"), true),
+                (&call("get_weather", "{\"place\":7}"), false),
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_schema_that_cannot_be_held_is_refused_or_any_object() {
+    let of_a = |schema: Value| json!({ "properties": { "a": schema }, "required": ["a"] });
+    let unsupported = "the keyword `not` is not supported";
+    check_unheld(&of_a(json!({ "not": {} })), "/properties/a/not", unsupported);
+    // What only the engine refuses.
+    let empty = json!({ "type": "object", "properties": { "b": false }, "required": ["b"] });
+    check_unheld(&of_a(empty), "/properties/a", "cannot be compiled");
+    let never = json!({ "type": "string", "pattern": "^a{3}$", "minLength": 5 });
+    check_unheld(&of_a(never), "/properties/a", "cannot be compiled");
+}
+
+#[test]
+fn a_schema_that_allows_no_object_is_refused_or_any_object() {
+    let text = json!({ "type": "string" });
+    for parameters in [
+        text.clone(),
+        json!({ "type": ["array", "null"] }),
+        json!({ "anyOf": [text, { "type": "null" }] }),
+        json!({ "enum": ["a", 1] }),
+        json!({ "const": "a" }),
+        json!({ "$ref": "#/$defs/t", "$defs": { "t": text } }),
+        json!({ "allOf": [text] }),
+        json!({ "type": "object", "enum": ["a"] }),
+        json!({ "properties": { "a": false }, "required": ["a"] }),
+    ] {
+        check_unheld(&parameters, "", "must be a schema that some object satisfies");
+    }
+}
+
+#[test]
+fn arguments_are_an_object_whatever_else_the_schema_allows() {
+    let object = json!({
+        "type": "object",
+        "properties": { "a": { "type": "integer" } },
+        "required": ["a"],
+        "additionalProperties": false,
+    });
+    let text = json!({ "type": "string" });
+    let mut loose = object.clone();
+    loose["type"] = json!(["string", "object", "null"]);
+    for parameters in [
+        loose,
+        json!({ "anyOf": [text, object, { "type": "null" }] }),
+        json!({ "oneOf": [text, object] }),
+        json!({ "enum": ["a", { "a": 7 }] }),
+        json!({ "$ref": "#/$defs/o", "$defs": { "o": { "anyOf": [object, text] } } }),
+        json!({ "allOf": [{ "anyOf": [object, text] }] }),
+    ] {
+        let tool = json!({ "type": "function", "function":
+            { "name": "f", "parameters": parameters, "strict": true } });
+        let calls = calls(&json!([tool]), &json!("required"), ToolFormat::Llama3).unwrap();
+        let call = |arguments: &str| format!("{{\"name\":\"f\",\"parameters\":{arguments}}}");
+        check(
+            calls,
+            &[
+                (&call("{\"a\":7}"), true),
+                (&call("{\"a\":\"x\"}"), false),
+                (&call("\"a\""), false),
+                (&call("null"), false),
+            ],
+        );
     }
 }

@@ -458,7 +458,16 @@ fn tools_are_refused_with_places_as_the_request_has_them() {
     free[1]["input_schema"]["not"] = json!({});
     let answer = calling.post("/v1/messages", &message(&json!({ "tools": free }))).json();
     let warning = answer["causeway"]["warnings"][0].as_str().unwrap();
-    assert!(warning.contains(" #/tools/1/input_schema"), "{warning}");
+    let want = "the arguments of `weather` are any object, because of #/tools/1/input_schema/not: ";
+    assert!(warning.starts_with(want), "{warning}");
+    for schema in [json!({ "type": "string" }), json!({ "anyOf": [{ "type": "null" }] })] {
+        let tool = json!([{ "name": "f", "input_schema": schema, "strict": true }]);
+        refused(
+            "/v1/messages",
+            &message(&json!({ "tools": tool })),
+            " #/tools/0/input_schema: must",
+        );
+    }
 }
 
 #[test]
