@@ -62,10 +62,10 @@ pub enum ToolError {
     #[error("`tools` has {count} tools, the limit is {limit}")]
     TooMany { count: usize, limit: usize },
     #[error(
-        "`{at}` is no name of a tool: {name:?}, which must be 1 to {limit} letters, digits, `_`, \
-         `-` or `.`"
+        "`{at}` is no name of a tool: {shown:?} of {chars} characters, which must be 1 to {limit} \
+         letters, digits, `_`, `-` or `.`"
     )]
-    Name { at: String, name: String, limit: usize },
+    Name { at: String, shown: String, chars: usize, limit: usize },
     #[error("two tools have the name `{name}`")]
     Twice { name: String },
     #[error("`tool_choice` asks for the tool `{name}`, which is not among `tools`")]
@@ -171,8 +171,13 @@ fn one(index: usize, tool: &Value) -> Result<Tool, ToolError> {
     };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain) {
-        let name = name.chars().take(NAME_BYTES_MAX).collect();
-        return Err(ToolError::Name { at: at(".function.name"), name, limit: NAME_BYTES_MAX });
+        let chars = name.chars().count();
+        let mut shown: String = name.chars().take(NAME_BYTES_MAX).collect();
+        if chars > NAME_BYTES_MAX {
+            shown.push('…');
+        }
+        let at = at(".function.name");
+        return Err(ToolError::Name { at, shown, chars, limit: NAME_BYTES_MAX });
     }
     let parameters = match function.get("parameters") {
         None | Some(Value::Null) => json!({ "type": "object", "additionalProperties": false }),

@@ -130,18 +130,25 @@ fn put(tree: &mut Value, path: &str, value: Value) {
 
 /// An error about the policy, in the words of the request that made it.
 pub(crate) fn in_words_of(edits: &[Edit], error: ApiError) -> ApiError {
-    for edit in edits {
-        // Some rules are told by their short name.
-        let short = edit.path.rsplit('.').next().unwrap_or(edit.path);
-        for name in [edit.path, short] {
-            let named = format!("`{name}`");
-            if error.message.contains(&named) {
-                let message = error.message.replace(&named, &format!("`{}`", edit.field));
-                return ApiError { message, param: Some(edit.field.to_owned()), ..error };
-            }
+    let mut told = error;
+    let mut param = None;
+    let whole = edits.iter().map(|edit| (edit.path, edit.field));
+    for (path, field) in whole {
+        let (named, given) = (format!("`{path}`"), format!("`{field}`"));
+        if told.message.contains(&named) {
+            told.message = told.message.replace(&named, &given);
+            param.get_or_insert(field);
         }
     }
-    error
+    // Some rules are told by their short name.
+    let short = |edit: &Edit| edit.path.rsplit('.').next().unwrap_or(edit.path);
+    let has = |edit: &&Edit| told.message.contains(&format!("`{}`", short(edit)));
+    if let (None, Some(edit)) = (param, edits.iter().find(has)) {
+        let (named, given) = (format!("`{}`", short(edit)), format!("`{}`", edit.field));
+        told.message = told.message.replace(&named, &given);
+        param = Some(edit.field);
+    }
+    ApiError { param: param.map(str::to_owned).or(told.param.take()), ..told }
 }
 
 #[cfg(test)]

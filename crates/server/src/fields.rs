@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::error::ApiError;
+use crate::short::short;
 
 pub use kind::Kind;
 pub(crate) use kind::wrong;
@@ -167,8 +168,7 @@ fn refused(name: &str, why: &str) -> ApiError {
 }
 
 fn unknown(table: Table, name: &str) -> ApiError {
-    // A name may be as long as the body.
-    let shown: String = name.chars().take(64).collect();
+    let shown = short(name);
     let names = table.iter().copied().flatten().map(|field| field.name);
     let near = names.min_by_key(|known| distance(known, &shown));
     let near = near.filter(|known| distance(known, &shown) * 3 <= known.len());

@@ -40,6 +40,7 @@ mod run;
 pub mod scripted;
 mod serve;
 mod served;
+mod short;
 mod source;
 mod state;
 mod wire;

@@ -10,6 +10,7 @@ use crate::driver::Watch;
 use crate::error::{ApiError, sentence};
 use crate::options::Sizing;
 use crate::served::{ServeModelError, Served, Watched};
+use crate::short::short;
 use crate::source::Source;
 
 /// What a model is opened with.
@@ -192,7 +193,7 @@ impl Registry {
     #[must_use]
     pub(crate) fn unknown(&self, name: &str) -> ApiError {
         let known: Vec<&str> = self.names().collect();
-        let shown: String = name.chars().take(128).collect();
+        let shown = short(name);
         let error = ApiError::not_found(
             "model_not_found",
             format!("model `{shown}` is not served here, known are `{}`", known.join("`, `")),

@@ -13,6 +13,7 @@ use super::bodies::{Bodies, Share};
 use super::json::Once;
 use crate::error::ApiError;
 use crate::options::WireLimits;
+use crate::short::short;
 
 /// Reads the JSON object in a request's body.
 ///
@@ -46,7 +47,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     if essence.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    let found: String = essence.chars().take(64).collect();
+    let found = short(essence);
     let text = format!("the content type is `{found}`, must be `application/json`");
     Err(ApiError::bad_request(text).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
 }
@@ -61,7 +62,7 @@ fn check_coding(headers: &HeaderMap) -> Result<(), ApiError> {
                 continue;
             }
             let found = String::from_utf8_lossy(coding.as_bytes());
-            let found: String = found.chars().take(64).collect();
+            let found = short(&found);
             let text = format!("the `{name}` is `{found}`, must be `{plain}` or absent");
             let error = ApiError::bad_request(text);
             return Err(error.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));

@@ -5,8 +5,7 @@ use std::fmt::{Formatter, Result as Written};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Characters of a name that an error shows; a name may be as long as the body.
-const SHOWN_MAX: usize = 64;
+use crate::short::short;
 
 /// A value whose objects have each name once.
 #[derive(Debug)]
@@ -67,7 +66,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut object = Map::new();
         while let Some((name, Once(value))) = entries.next_entry::<String, Once>()? {
             if object.contains_key(&name) {
-                let shown: String = name.chars().take(SHOWN_MAX).collect();
+                let shown = short(&name);
                 let shown = shown.escape_debug();
                 return Err(A::Error::custom(format_args!("`{shown}` stands twice in one object")));
             }

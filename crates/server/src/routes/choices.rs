@@ -10,6 +10,7 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::event::{Ended, Event, Part};
 use crate::fields::{Edit, Fields};
+use crate::short::short;
 use crate::wire;
 
 /// How an answer is delivered.
@@ -44,7 +45,7 @@ pub(crate) fn delivery(fields: &Fields) -> Result<Delivery, ApiError> {
                 ("include_obfuscation", Some(false)) => {}
                 ("include_usage" | "include_obfuscation", _) if value.is_null() => {}
                 (name, _) => {
-                    let shown: String = name.chars().take(64).collect();
+                    let shown = short(name);
                     let text =
                         format!("`stream_options.{shown}` is {value}, which is not supported");
                     return Err(ApiError::field(format!("stream_options.{shown}"), text));

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::parts::{flag, known, part, short};
+use super::parts::{flag, known, part};
 use crate::error::ApiError;
 use crate::fields::{Edit, Fields, wrong};
+use crate::short::short;
 
 /// OpenAI's `response_format` of a chat: a schema lies in an object of its own.
 ///
@@ -39,7 +40,10 @@ fn of_format(
     edits: &mut Vec<Edit>,
     schema: impl FnOnce() -> Result<Value, ApiError>,
 ) -> Result<(), ApiError> {
-    let (path, value) = match kind_of(format) {
+    let kinds = "one of `text`, `json_object`, `json_schema`";
+    let kind = part(format, "type");
+    let kind = kind.as_str().ok_or_else(|| wrong(&format!("{at}.type"), kind, kinds))?;
+    let (path, value) = match kind {
         "text" => return known(at, format, &["type"]),
         "json_object" => {
             // Some engines take a schema here too.
@@ -50,7 +54,10 @@ fn of_format(
             }
         }
         "json_schema" => ("constraints.schema", schema()?),
-        other => return Err(unknown_type(at, other)),
+        other => {
+            let text = format!("`{at}` has the type `{}`, must be {kinds}", short(other));
+            return Err(ApiError::field(at, text).with_code("unsupported_parameter"));
+        }
     };
     edits.push(Edit { field: at, path, value });
     Ok(())
@@ -93,10 +100,6 @@ fn check_choice(at: &str, list: Option<&Value>) -> Result<(), ApiError> {
     }
 }
 
-fn kind_of(format: &Map<String, Value>) -> &str {
-    part(format, "type").as_str().unwrap_or_default()
-}
-
 /// The schema of a format that has a name for it too.
 fn named_schema(at: &str, format: &Map<String, Value>, names: &[&str]) -> Result<Value, ApiError> {
     let all: Vec<&str> = names.iter().copied().chain(["schema", "strict"]).collect();
@@ -112,12 +115,4 @@ fn schema_text(at: &str, schema: &Value) -> Result<Value, ApiError> {
         Value::String(text) => Ok(json!(text)),
         other => Err(wrong(at, other, "a JSON schema")),
     }
-}
-
-fn unknown_type(at: &str, kind: &str) -> ApiError {
-    let shown = short(kind);
-    let text = format!(
-        "`{at}` has the type `{shown}`, must be one of `text`, `json_object`, `json_schema`"
-    );
-    ApiError::field(at, text).with_code("unsupported_parameter")
 }

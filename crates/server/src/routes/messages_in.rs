@@ -3,9 +3,10 @@
 use causeway_text::{Chat, ChatValue};
 use serde_json::{Map, Value, json};
 
-use super::turns;
+use super::{parts, turns};
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::short::short;
 
 /// Roles that a message may have.
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool"];
@@ -109,7 +110,7 @@ pub(crate) fn one(path: &str, message: &Value) -> Result<Value, ApiError> {
             }
             _ if value.is_null() => {}
             other => {
-                let shown: String = other.chars().take(64).collect();
+                let shown = short(other);
                 let param = format!("{path}.{shown}");
                 let text = format!("`{param}` is not supported");
                 return Err(ApiError::field(param, text).with_code("unsupported_parameter"));
@@ -127,6 +128,9 @@ pub(crate) fn one(path: &str, message: &Value) -> Result<Value, ApiError> {
     Ok(Value::Object(made))
 }
 
+/// Types of parts that are text, in the words of every API.
+const TEXTS: &[&str] = &["text", "input_text", "output_text"];
+
 /// A text, or the texts of its parts, one to a line.
 ///
 /// # Errors
@@ -141,15 +145,13 @@ pub(super) fn content(param: &str, content: &Value) -> Result<String, ApiError> 
     };
     let mut texts = Vec::new();
     for (index, part) in parts.iter().enumerate() {
-        let kind = part["type"].as_str().unwrap_or_default();
-        match (kind, part["text"].as_str()) {
-            ("text" | "input_text" | "output_text", Some(text)) => texts.push(text),
-            _ => {
-                let param = format!("{param}[{index}]");
-                let shown: String = kind.chars().take(64).collect();
-                let text = format!("`{param}` has the type `{shown}`, only `text` is supported");
-                return Err(ApiError::field(param, text).with_code("unsupported_parameter"));
+        let param = format!("{param}[{index}]");
+        let part = parts::object(&param, part)?;
+        match parts::part(part, "type") {
+            Value::String(kind) if TEXTS.contains(&kind.as_str()) => {
+                texts.push(parts::text(&param, part, "text")?);
             }
+            kind => return Err(parts::other_type(&param, kind, &["text"])),
         }
     }
     Ok(texts.join("\n"))

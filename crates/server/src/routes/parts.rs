@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
 use crate::fields::{Plain, wrong};
+use crate::short::short;
 
 /// A part of an object; null where it is absent.
 pub(super) fn part<'g>(given: &'g Map<String, Value>, name: &str) -> &'g Value {
@@ -78,15 +79,14 @@ fn asks_nothing(name: &str, value: &Value) -> bool {
     }
 }
 
-/// What is said of a type that is not known at this path.
+/// What is said of a type that is not known at this path, or of none.
 pub(super) fn other_type(at: &str, kind: &Value, wanted: &[&str]) -> ApiError {
-    let shown = short(kind.as_str().unwrap_or_default());
+    let Some(kind) = kind.as_str() else {
+        let wanted = format!("`{}`", wanted.join("`, `"));
+        return wrong(&format!("{at}.type"), kind, &wanted);
+    };
+    let shown = short(kind);
     let text =
         format!("`{at}` has the type `{shown}`, only `{}` is supported", wanted.join("`, `"));
     ApiError::field(at, text).with_code("unsupported_parameter")
-}
-
-/// The beginning of a name, which may be as long as the body.
-pub(super) fn short(name: &str) -> String {
-    name.chars().take(64).collect()
 }

@@ -22,6 +22,7 @@ use crate::error::{ApiError, json_response};
 use crate::fields::responses::RESPONSES;
 use crate::fields::{Edit, Fields};
 use crate::http::{body, sse};
+use crate::short::short;
 use crate::state::State;
 use object::Repeated;
 
@@ -96,7 +97,7 @@ fn of_text(fields: &Fields, edits: &mut Vec<Edit>) -> Result<(), ApiError> {
         if name == "format" {
             form::of_text_format(value, edits)?;
         } else {
-            let shown: String = name.chars().take(64).collect();
+            let shown = short(name);
             let param = format!("text.{shown}");
             let text = format!("`{param}` is not supported, only `text.format` is");
             return Err(ApiError::field(param, text).with_code("unsupported_parameter"));
@@ -111,7 +112,7 @@ fn wants_tokens(fields: &Fields) -> Result<Option<usize>, ApiError> {
     let mut has_logprobs = false;
     for name in included.filter_map(Value::as_str) {
         if name != LOGPROBS {
-            let shown: String = name.chars().take(64).collect();
+            let shown = short(name);
             let text = format!("`include` has `{shown}`, only `{LOGPROBS}` is supported");
             return Err(ApiError::field("include", text).with_code("unsupported_parameter"));
         }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::effective::Base;
 use crate::error::ApiError;
 use crate::fields::{Edit, Fields};
+use crate::short::short;
 
 /// What is said of an effort that is no number.
 const EFFORT: &str = "only `none` has a meaning here: give a budget as `reasoning_tokens_max`";
@@ -106,7 +107,7 @@ pub(super) fn of_reasoning(fields: &Fields, edits: &mut Vec<Edit>) -> Result<(),
 
 /// What is said of a part of `field` that means nothing here.
 fn refused(field: &str, name: &str, why: &str) -> ApiError {
-    let shown: String = name.chars().take(64).collect();
+    let shown = short(name);
     let param = format!("{field}.{shown}");
     let text = format!("`{param}` is not supported: {why}");
     ApiError::field(param, text).with_code("unsupported_parameter")

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::parts::{flag, known, object, other_type, part, short, text};
+use super::parts::{flag, known, object, other_type, part, text};
 use crate::ask::{Answering, Ask};
 use crate::error::ApiError;
 use crate::fields::{Edit, Fields, wrong};
+use crate::short::short;
 use crate::state::State;
 
 /// Which API's words tools come in.
@@ -105,6 +106,18 @@ impl Tools {
     }
 }
 
+/// The parts of a function in a chat's tool.
+const FUNCTION: &[&str] = &["name", "description", "parameters", "strict"];
+
+/// The parts of these names that are there, in their order.
+fn kept(given: &Map<String, Value>, names: &[&str]) -> Map<String, Value> {
+    let parts = given.iter().filter(|(name, value)| {
+        let name: &str = name;
+        names.contains(&name) && !value.is_null()
+    });
+    parts.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
 /// The name of a tool in a chat completion's spelling.
 fn named(tool: &Value) -> Option<&str> {
     tool["function"]["name"].as_str()
@@ -143,11 +156,28 @@ impl Words {
             return Err(other_type(at, kind, &[wanted]));
         }
         if self == Self::Chat {
+            known(at, given, &["type", "function"])?;
             let at = format!("{at}.function");
-            text(&at, object(&at, part(given, "function"))?, "name")?;
-            return Ok(tool.clone());
+            let function = object(&at, part(given, "function"))?;
+            self.function(&at, function, FUNCTION)?;
+            // The template is told of a chat's tool in the order in which it came.
+            let mut tool = kept(given, &["type", "function"]);
+            tool.insert("function".to_owned(), Value::Object(kept(function, FUNCTION)));
+            return Ok(Value::Object(tool));
         }
-        known(at, given, &["type", "name", "description", "strict", self.schema()])?;
+        let names = ["type", "name", "description", "strict", self.schema()];
+        let function = self.function(at, given, &names)?;
+        Ok(json!({ "type": "function", "function": function }))
+    }
+
+    /// A function whose parts have these names, as a chat completion has it.
+    fn function(
+        self,
+        at: &str,
+        given: &Map<String, Value>,
+        names: &[&str],
+    ) -> Result<Map<String, Value>, ApiError> {
+        known(at, given, names)?;
         let mut function = Map::new();
         function.insert("name".to_owned(), json!(text(at, given, "name")?));
         if !part(given, "description").is_null() {
@@ -162,7 +192,7 @@ impl Words {
         if let Some(strict) = flag(at, given, "strict")? {
             function.insert("strict".to_owned(), json!(strict));
         }
-        Ok(json!({ "type": "function", "function": function }))
+        Ok(function)
     }
 
     /// A choice that is an object, and what it says of several calls.
@@ -174,17 +204,25 @@ impl Words {
                 return Err(other_type(at, kind, &["function"]));
             }
             // A chat's choice has the name in a function of its own, or beside the type.
-            return match part(choice, "function") {
-                Value::Object(function) if self == Self::Chat => {
-                    known(at, choice, &["type", "function"])?;
-                    let name = text("tool_choice.function", function, "name")?;
-                    Ok((Choice::Named(name.to_owned()), None))
-                }
-                _ => {
-                    known(at, choice, &["type", "name"])?;
-                    Ok((Choice::Named(text(at, choice, "name")?.to_owned()), None))
+            let is_beside = self == Self::Responses || !part(choice, "name").is_null();
+            let name = if is_beside {
+                known(at, choice, &["type", "name"])?;
+                text(at, choice, "name")?
+            } else {
+                known(at, choice, &["type", "function"])?;
+                let at = "tool_choice.function";
+                match part(choice, "function") {
+                    Value::Null => {
+                        return Err(wrong(&format!("{at}.name"), &Value::Null, "a text"));
+                    }
+                    given => {
+                        let function = object(at, given)?;
+                        known(at, function, &["name"])?;
+                        text(at, function, "name")?
+                    }
                 }
             };
+            return Ok((Choice::Named(name.to_owned()), None));
         }
         let said = "disable_parallel_tool_use";
         let (wanted, names): (_, &[&str]) = match kind.as_str() {

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::parts::{self, known, object, other_type, part, short};
+use super::parts::{self, known, object, other_type, part};
 use crate::error::ApiError;
 use crate::fields::wrong;
+use crate::short::short;
 
 /// The calls that a conversation has made so far, by their ids.
 #[derive(Debug, Default)]
@@ -78,15 +79,20 @@ fn call(id: Option<&Value>, name: &str, arguments: Value) -> Value {
 /// Arguments, which OpenAI's APIs have as the text of an object.
 ///
 /// # Errors
-/// A text that is none.
+/// A text that is none, and why it cannot be read.
 pub(super) fn arguments(param: &str, given: &Value) -> Result<Value, ApiError> {
     let read = match given {
         // A call without arguments.
-        Value::Null => Some(json!({})),
-        Value::String(text) if text.trim().is_empty() => Some(json!({})),
-        Value::String(text) => serde_json::from_str(text).ok(),
-        other => Some(other.clone()),
+        Value::Null => json!({}),
+        Value::String(text) if text.trim().is_empty() => json!({}),
+        Value::String(text) => serde_json::from_str(text).map_err(|error| {
+            let text = format!("`{param}` cannot be read as JSON: {error}");
+            ApiError::field(param, text).with_code("invalid_value")
+        })?,
+        other => other.clone(),
     };
-    let read = read.filter(Value::is_object);
-    read.ok_or_else(|| wrong(param, given, "the text of a JSON object"))
+    match read {
+        Value::Object(_) => Ok(read),
+        _ => Err(wrong(param, given, "the text of a JSON object")),
+    }
 }

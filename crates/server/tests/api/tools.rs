@@ -384,6 +384,7 @@ fn conversations_with_calls_of_every_wrong_form_are_refused() {
         ("/v1/messages", json!({ "max_tokens": 9, "messages": [turn] }))
     };
     let call = |arguments: Value| json!({ "function": { "name": "f", "arguments": arguments } });
+    let nested = format!("{{\"a\":{}1{}}}", "[".repeat(200), "]".repeat(200));
     for ((path, body), param) in [
         (chat(json!(5)), "messages[0].tool_calls[0]"),
         (chat(json!({ "type": "custom" })), "messages[0].tool_calls[0]"),
@@ -429,7 +430,78 @@ fn conversations_with_calls_of_every_wrong_form_are_refused() {
         assert_eq!(reply.json()["error"]["param"], param, "{body} {reply:?}");
         assert!(reply.message().contains(&format!("`{param}`")), "{reply:?}");
     }
+    let arguments = |text: &str| chat(call(json!(text)));
+    let item = |text: &str| {
+        response(json!({ "type": "function_call", "name": "a", "call_id": "a", "arguments": text }))
+    };
+    for ((path, body), reason) in [
+        (arguments("{\"a\":1e999}"), "cannot be read as JSON: number out of range"),
+        (arguments(&nested), "cannot be read as JSON: recursion limit exceeded"),
+        (arguments("{"), "cannot be read as JSON: EOF"),
+        (arguments("[]"), "must be the text of a JSON object"),
+        (item("{\"a\":1e999}"), "cannot be read as JSON: number out of range"),
+        (item(&nested), "cannot be read as JSON: recursion limit exceeded"),
+    ] {
+        let reply = server.post(path, &body);
+        assert_eq!(reply.status, 400, "{body} {reply:?}");
+        assert!(reply.message().contains(reason), "{reason}: {reply:?}");
+    }
     assert!(server.is_alive());
+}
+
+#[test]
+fn a_form_beside_tools_is_refused_in_the_words_of_the_request() {
+    let format = json!({ "type": "json_object" });
+    let (asked, text) = (json!({ "tools": tools() }), json!({ "format": format }));
+    for (path, name, mut body) in [
+        ("/v1/chat/completions", "response_format", chat(&asked)),
+        ("/v1/responses", "text.format", input(&json!({ "tools": flat() }))),
+    ] {
+        match name {
+            "response_format" => body[name] = format.clone(),
+            _ => body["text"] = text.clone(),
+        }
+        let reply = caller("x").post(path, &body);
+        assert_eq!(reply.status, 400, "{reply:?}");
+        let want = format!("`{name}` and `tools` are both set");
+        assert!(reply.message().contains(&want), "{reply:?}");
+        assert_eq!(reply.json()["error"]["param"], name, "{reply:?}");
+    }
+}
+
+#[test]
+fn a_type_that_is_missing_is_said_to_be() {
+    let server = caller("x");
+    let parts = json!([{ "role": "user", "content": [{ "text": "a" }] }]);
+    for (body, param) in [
+        (chat(&json!({ "tools": [{}] })), "tools[0].type"),
+        (chat(&json!({ "response_format": {} })), "response_format.type"),
+        (json!({ "messages": parts }), "messages[0].content[0].type"),
+    ] {
+        let reply = server.post("/v1/chat/completions", &body);
+        let want = format!("`{param}` is missing");
+        assert!(reply.status == 400 && reply.message().contains(&want), "{reply:?}");
+        assert_eq!(reply.json()["error"]["param"], param, "{reply:?}");
+    }
+}
+
+#[test]
+fn names_that_are_cut_are_said_to_be() {
+    let server = caller("x");
+    let long = "n".repeat(70);
+    let shown = format!("{}…", "n".repeat(64));
+    let tool = json!([{ "type": "function", "function": { "name": long } }]);
+    let choice = json!({ "type": "function", "function": { "name": long } });
+    for (fields, want) in [
+        (json!({ "tools": tool }), format!("\"{shown}\" of 70 characters")),
+        (json!({ "tools": tools(), "tool_choice": choice }), format!("`{shown}`")),
+        (json!({ "tools": [{ "type": long }] }), format!("`{shown}`")),
+        (json!({ "response_format": { "type": long } }), format!("`{shown}`")),
+        (json!({ "model": long }), format!("`{shown}`")),
+    ] {
+        let reply = server.post("/v1/chat/completions", &chat(&fields));
+        assert!(reply.message().contains(&want), "{want}: {reply:?}");
+    }
 }
 
 #[test]

@@ -108,11 +108,11 @@ impl<'c> Content<'c> {
         block: &'c Value,
         asked: &mut Asked,
     ) -> Result<(), ApiError> {
-        let refused = || other_type(path, &block["type"], types_of(role));
-        let fields = block.as_object().ok_or_else(refused)?;
-        match (block["type"].as_str().unwrap_or_default(), role) {
-            ("text", _) if block["text"].is_string() => self.texts.push(text(path, fields)?),
-            ("thinking", "assistant") if block["thinking"].is_string() => {
+        let fields = object(path, block)?;
+        let kind = part(fields, "type");
+        match (kind.as_str().unwrap_or_default(), role) {
+            ("text", _) => self.texts.push(text(path, fields)?),
+            ("thinking", "assistant") => {
                 known(path, fields, &["type", "thinking", "signature"])?;
                 self.thoughts.push(parts::text(path, fields, "thinking")?);
             }
@@ -127,7 +127,7 @@ impl<'c> Content<'c> {
                 self.flush();
                 self.turns.push(result(path, fields, asked)?);
             }
-            _ => return Err(refused()),
+            _ => return Err(other_type(path, kind, types_of(role))),
         }
         Ok(())
     }
@@ -176,9 +176,10 @@ fn texts(param: &str, content: &Value) -> Result<String, ApiError> {
     }
     let block = |(index, block): (usize, &Value)| {
         let path = format!("{param}[{index}]");
-        match block.as_object().filter(|_| block["type"] == "text" && block["text"].is_string()) {
-            Some(fields) => text(&path, fields).map(str::to_owned),
-            None => Err(other_type(&path, &block["type"], types_of(""))),
+        let fields = object(&path, block)?;
+        match part(fields, "type") {
+            Value::String(kind) if kind == "text" => text(&path, fields).map(str::to_owned),
+            kind => Err(other_type(&path, kind, types_of(""))),
         }
     };
     let texts: Result<Vec<String>, ApiError> =

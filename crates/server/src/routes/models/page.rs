@@ -1,6 +1,7 @@
 //! A page of models, as Anthropic's clients ask for one: so many, before or behind a name.
 
 use crate::error::ApiError;
+use crate::short::short;
 
 /// Models of a page where no number is asked for, and at most.
 const LIMIT: usize = 20;
@@ -31,7 +32,7 @@ impl Page {
                 // Clients of a beta say so here, and get the same.
                 "beta" => {}
                 other => {
-                    let shown: String = decoded(other).chars().take(64).collect();
+                    let shown = short(&decoded(other));
                     let text = format!("unknown parameter `{shown}`");
                     return Err(ApiError::field(shown, text).with_code("unknown_parameter"));
                 }
@@ -52,7 +53,7 @@ impl Page {
         let Self { limit, after, before } = self;
         let place = |field: &'static str, name: &str| {
             names.iter().position(|known| *known == name).ok_or_else(|| {
-                let shown: String = name.chars().take(64).collect();
+                let shown = short(name);
                 ApiError::field(field, format!("`{field}` is `{shown}`, which no model is called"))
             })
         };
@@ -71,7 +72,7 @@ impl Page {
 fn limit(value: &str) -> Result<usize, ApiError> {
     let limit = value.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
     limit.ok_or_else(|| {
-        let shown: String = value.chars().take(64).collect();
+        let shown = short(value);
         let text =
             format!("`limit` is `{shown}`, must be a whole number between 1 and {LIMIT_MAX}");
         ApiError::field("limit", text).with_code("invalid_value")

@@ -66,6 +66,21 @@ fn every_api_asks_for_one_constraint() {
 }
 
 #[test]
+fn parts_of_a_chats_tool_that_ask_for_nothing_are_not_told() {
+    let function =
+        json!({ "parameters": schema(), "name": "f", "description": null, "strict": false });
+    let tool = json!({ "type": "function", "cache_control": { "type": "ephemeral" },
+                       "function": function });
+    let tools = read(Words::Chat, &json!({ "tools": [tool] })).unwrap();
+    let told = tools.told().unwrap().to_string();
+    let want = format!(
+        r#"[{{"type":"function","function":{{"parameters":{},"name":"f","strict":false}}}}]"#,
+        schema()
+    );
+    assert_eq!(told, want);
+}
+
+#[test]
 fn several_calls_are_refused_in_each_apis_words() {
     let asked = |words: Words, body: &Value| {
         let edit = read(words, body).unwrap().edit().unwrap();
@@ -100,6 +115,12 @@ fn check_refused(cases: &[((Words, Value), &str, &str)]) {
 fn what_is_no_tool_is_refused_by_its_place() {
     let responses = |tool: Value| (Words::Responses, json!({ "tools": [responses_tool(), tool] }));
     let messages = |tool: Value| (Words::Messages, json!({ "tools": [messages_tool(), tool] }));
+    let chat = |tool: Value| (Words::Chat, json!({ "tools": [chat_tool(), tool] }));
+    let of_function = |parts: Value| {
+        let mut function = json!({ "name": "g" });
+        function.as_object_mut().unwrap().extend(parts.as_object().unwrap().clone());
+        chat(json!({ "type": "function", "function": function }))
+    };
     check_refused(&[
         ((Words::Chat, json!({ "tools": [{ "type": "custom" }] })), "tools[0]", "`custom`"),
         ((Words::Chat, json!({ "tools": [7] })), "tools[0]", "an object"),
@@ -109,7 +130,18 @@ fn what_is_no_tool_is_refused_by_its_place() {
             "missing",
         ),
         (responses(json!({ "type": "web_search" })), "tools[1]", "`web_search`"),
-        (responses(json!({ "name": "f" })), "tools[1]", "only `function`"),
+        (responses(json!({ "name": "f" })), "tools[1].type", "missing, must be `function`"),
+        (responses(json!({ "type": 5 })), "tools[1].type", "is 5, must be `function`"),
+        (chat(json!({})), "tools[1].type", "missing, must be `function`"),
+        (
+            chat(json!({ "type": "function", "strict": true, "function": { "name": "g" } })),
+            "tools[1].strict",
+            "only `type`, `function`",
+        ),
+        (of_function(json!({ "description": 5 })), "tools[1].function.description", "is 5"),
+        (of_function(json!({ "parameters": "x" })), "tools[1].function.parameters", "an object"),
+        (of_function(json!({ "strict": 1 })), "tools[1].function.strict", "is 1"),
+        (of_function(json!({ "unheard": 1 })), "tools[1].function.unheard", "not known"),
         (responses(json!({ "type": "function" })), "tools[1].name", "missing"),
         (
             responses(json!({ "type": "function", "name": "g", "parameters": 7 })),
@@ -149,6 +181,37 @@ fn a_choice_of_no_tool_is_refused() {
             chosen(Words::Chat, chat_tool(), json!({ "type": "function", "name": "g" })),
             "tool_choice",
             "`g`",
+        ),
+        (chosen(Words::Chat, chat_tool(), json!({})), "tool_choice.type", "missing"),
+        (chosen(Words::Messages, messages_tool(), json!({})), "tool_choice.type", "missing"),
+        (
+            chosen(Words::Chat, chat_tool(), json!({ "type": "function" })),
+            "tool_choice.function.name",
+            "missing",
+        ),
+        (
+            chosen(Words::Chat, chat_tool(), json!({ "type": "function", "function": {} })),
+            "tool_choice.function.name",
+            "missing",
+        ),
+        (
+            chosen(Words::Chat, chat_tool(), json!({ "type": "function", "function": "f" })),
+            "tool_choice.function",
+            "an object",
+        ),
+        (
+            chosen(
+                Words::Chat,
+                chat_tool(),
+                json!({ "type": "function", "function": { "name": "f", "strict": true } }),
+            ),
+            "tool_choice.function.strict",
+            "only `name`",
+        ),
+        (
+            chosen(Words::Responses, responses_tool(), json!({ "type": "function" })),
+            "tool_choice.name",
+            "missing",
         ),
         (
             chosen(Words::Responses, responses_tool(), json!({ "type": "mcp" })),
