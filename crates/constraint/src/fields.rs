@@ -8,6 +8,9 @@ use crate::schema::pointer_token;
 /// there. The paths of an answer that only nests would else grow with the square of its length.
 const PATH_BYTES_MAX: usize = 1024;
 
+/// Bytes of a number or a word that are kept: one more than the longest word has.
+const LITERAL_BYTES_MAX: usize = 6;
+
 /// A field of the answer, by its number in the order in which fields began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldId(usize);
@@ -47,6 +50,10 @@ pub struct FieldWalker {
     current: FieldId,
     lexeme: Lexeme,
     expects_key: bool,
+    /// Whether the value of `current` is written, and cannot go on.
+    is_written: bool,
+    /// The number or the word being written, as far as a word needs.
+    literal: Vec<u8>,
     /// The name being written, with its quotes.
     key: Vec<u8>,
     /// Tokens so far of the name being written, by their place in `written`.
@@ -79,6 +86,8 @@ impl Default for FieldWalker {
             current: FieldId(0),
             lexeme: Lexeme::None,
             expects_key: false,
+            is_written: false,
+            literal: Vec::new(),
             key: Vec::new(),
             waiting: Vec::new(),
         }
@@ -124,12 +133,17 @@ impl FieldWalker {
     }
 
     /// The innermost field that is not finished, as the account of a cut answer names it.
+    ///
+    /// A field begins with the end of its name, and ends where its value cannot go on: a number
+    /// only with what stands behind it.
     #[must_use]
     pub fn open(&self) -> FieldId {
-        match (self.lexeme, self.expects_key) {
-            (Lexeme::None, true) => self.container(),
-            _ => self.current,
-        }
+        let is_between = match self.lexeme {
+            Lexeme::None => self.expects_key || self.is_written,
+            Lexeme::Text { is_key, .. } => is_key,
+            Lexeme::Literal => matches!(&self.literal[..], b"true" | b"false" | b"null"),
+        };
+        if is_between { self.container() } else { self.current }
     }
 
     fn container(&self) -> FieldId {
@@ -142,6 +156,7 @@ impl FieldWalker {
         let name: String = serde_json::from_slice(&key)
             .unwrap_or_else(|_| String::from_utf8_lossy(&key).trim_matches('"').to_owned());
         self.current = self.child(self.container(), pointer_token(&name));
+        self.is_written = false;
         for index in self.waiting.drain(..) {
             self.written[index].field = self.current;
         }
@@ -170,6 +185,7 @@ impl FieldWalker {
         let is_structure =
             matches!(byte, b'{' | b'}' | b'[' | b']' | b':' | b',' | b' ' | b'\n' | b'\r' | b'\t');
         if is_structure {
+            self.is_written |= self.lexeme == Lexeme::Literal;
             self.lexeme = Lexeme::None;
             return (Some(self.structure(byte)), Part::Punctuation);
         }
@@ -182,8 +198,15 @@ impl FieldWalker {
                 return (None, Part::Key);
             }
         } else {
+            if self.lexeme != Lexeme::Literal {
+                self.literal.clear();
+            }
             self.lexeme = Lexeme::Literal;
+            if self.literal.len() < LITERAL_BYTES_MAX {
+                self.literal.push(byte);
+            }
         }
+        self.is_written = false;
         (Some(self.current), Part::Value)
     }
 
@@ -196,6 +219,7 @@ impl FieldWalker {
             self.key.push(byte);
             return (None, Part::Key);
         }
+        self.is_written = self.lexeme == Lexeme::None;
         (Some(self.current), Part::Value)
     }
 
@@ -212,6 +236,7 @@ impl FieldWalker {
             b'}' | b']' => {
                 self.current = self.frames.pop().map_or(self.current, |frame| frame.field);
                 self.expects_key = false;
+                self.is_written = true;
                 self.current
             }
             b':' => self.current,
@@ -225,6 +250,7 @@ impl FieldWalker {
 
     /// What the innermost container begins with next.
     fn next(&mut self) {
+        self.is_written = false;
         match self.frames.last().copied() {
             Some(Frame { is_object: true, .. }) => self.expects_key = true,
             Some(Frame { field, .. }) => {

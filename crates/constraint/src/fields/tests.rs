@@ -66,6 +66,32 @@ fn a_cut_answer_names_what_was_open() {
         ("{\"a\":1,", ""),
         ("{\"a\":{\"b\":[{\"c\":\"", "/a/b/*/c"),
         ("[", "/*"),
+        // What a value cannot go on from is finished, and its object or list is open.
+        ("{\"a\":tru", "/a"),
+        ("{\"a\":true", ""),
+        ("{\"a\":false", ""),
+        ("{\"a\":null", ""),
+        ("{\"a\":1", "/a"),
+        ("{\"a\":1 ", ""),
+        ("{\"a\":\"x\"", ""),
+        ("{\"a\":\"x\\\"", "/a"),
+        ("{\"a\":{\"b\":1}", ""),
+        ("{\"a\":{\"b\":[]", "/a"),
+        ("{\"a\":{\"b\":true", "/a"),
+        ("[true", ""),
+        ("[[\"x\"", "/*"),
+        ("[true,", "/*"),
+        ("{\"a\":1}", ""),
+        ("\"x\"", ""),
+        ("7", ""),
+        // The next field begins once its name is whole.
+        ("{", ""),
+        ("{\"a", ""),
+        ("{\"a\":true,", ""),
+        ("{\"a\":true,\"nnn", ""),
+        ("{\"a\":{\"b\":1,\"nnn", "/a"),
+        ("{\"a\":true,\"nnn\"", "/nnn"),
+        ("{\"a\":true,\"nnn\":", "/nnn"),
     ] {
         assert_eq!(open(text), want, "{text}");
     }
