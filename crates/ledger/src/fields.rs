@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::End;
-use crate::report::{add_line, printable};
+use crate::names::shown_name;
+use crate::report::add_line;
 
 /// The account of an answer by its fields, in the order in which they began.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +56,7 @@ impl End {
 #[must_use]
 pub fn fields_table(end: &End) -> Option<String> {
     let fields = end.fields.as_ref()?;
-    let name = |path: &str| if path.is_empty() { "(whole)".to_owned() } else { path.to_owned() };
+    let name = |path: &str| if path.is_empty() { "(whole)".to_owned() } else { shown_name(path) };
     let names: Vec<String> = fields.iter().map(|field| name(&field.path)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(5);
     let heads = format_args!("{:width$}  chosen  forced  decode passes  decode ms", "field");
@@ -71,5 +72,5 @@ pub fn fields_table(end: &End) -> Option<String> {
     if let Some(open) = &end.open_field {
         add_line(&mut lines, format_args!("open at the end: {}", name(open)));
     }
-    Some(printable(&lines))
+    Some(lines)
 }

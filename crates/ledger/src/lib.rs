@@ -15,6 +15,7 @@ mod export;
 mod fields;
 mod file;
 mod hash;
+mod names;
 mod page;
 mod record;
 mod report;
@@ -36,6 +37,7 @@ pub use file::{
     write,
 };
 pub use hash::{HashError, LogitsDigest, Sha256};
+pub use names::{escaped, shown_name};
 pub use page::{account_page, table};
 pub use record::{
     CacheState, Conditions, Effective, End, Model, Numerics, PolicyUsed, RECEIVED_BYTES_MAX,

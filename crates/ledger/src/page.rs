@@ -1,6 +1,7 @@
 //! Records as pages for a reader: a table of many, and the whole account of one.
 
 use crate::explain::counted;
+use crate::names::escaped;
 use crate::report::{add_line, printable};
 use crate::when::utc;
 use crate::{
@@ -34,7 +35,7 @@ pub fn table(listed: &[Listed]) -> String {
             .collect();
         add_line(&mut page, format_args!("{}", padded.join("  ").trim_end()));
     }
-    printable(&page)
+    page
 }
 
 fn cells(listed: &Listed) -> [String; 9] {
@@ -49,7 +50,7 @@ fn cells(listed: &Listed) -> [String; 9] {
         utc(times.scheduled_unix_ms),
         shortened(model),
         policy,
-        stop.clone(),
+        escaped(stop),
         tokens.prompt.to_string(),
         tokens.prefix.to_string(),
         times.ttft_ns.map_or_else(|| "-".to_owned(), ms),
@@ -59,9 +60,10 @@ fn cells(listed: &Listed) -> [String; 9] {
 
 /// The end of a name that is too long: a path is told apart by its end.
 fn shortened(name: &str) -> String {
+    let name = escaped(name);
     let count = name.chars().count();
     if count <= NAME_MAX {
-        return name.to_owned();
+        return name;
     }
     let end: String = name.chars().skip(count + 1 - NAME_MAX).collect();
     format!("…{end}")
@@ -78,7 +80,7 @@ pub fn account_page(stored: &Stored, with_steps: bool) -> String {
     let Stored { record, id, answer_hash } = stored;
     let mut page = String::new();
     let mut row = |name: &str, text: String| {
-        add_line(&mut page, format_args!("{name:<12}{text}"));
+        add_line(&mut page, format_args!("{name:<12}{}", escaped(&text)));
     };
     let Record { start, steps, end } = record;
     row("record", id.to_string());

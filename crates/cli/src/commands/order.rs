@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use causeway_constraint::{Field, Order, OrderWarning, Role, order, read_schema};
+use causeway_ledger::escaped;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Outcome};
@@ -88,10 +89,10 @@ fn object(found: &Order) -> Value {
 fn lines(found: &Order) -> String {
     let Order { fields, warnings, reordered } = found;
     let mut told = String::new();
-    let width = fields.iter().map(|field| field.path.chars().count()).max().unwrap_or(0);
+    let width = fields.iter().map(|field| escaped(&field.path).chars().count()).max().unwrap_or(0);
     for (index, field) in fields.iter().enumerate() {
         let Field { path, role, after, repeats } = field;
-        let path = shown(path);
+        let path = escaped(path);
         let number = index + 1;
         let after = spans(after);
         let earlier = if *repeats { ", and on the items before" } else { "" };
@@ -108,7 +109,7 @@ fn lines(found: &Order) -> String {
         let _ = writeln!(told, "warning: {}", sentence(warning));
     }
     if let Some(better) = reordered.as_ref().and_then(|schema| order(schema).ok()) {
-        let paths: Vec<String> = better.fields.iter().map(|field| shown(&field.path)).collect();
+        let paths: Vec<String> = better.fields.iter().map(|field| escaped(&field.path)).collect();
         let _ = writeln!(told, "better order: {}", paths.join(", "));
         told.push_str("`--write FILE` writes the schema in that order.\n");
     } else if !warnings.is_empty() {
@@ -126,13 +127,8 @@ fn word(role: Role) -> &'static str {
 }
 
 fn sentence(warning: &OrderWarning) -> String {
-    let (verdict, reasoning) = (shown(&warning.verdict), shown(&warning.reasoning));
+    let (verdict, reasoning) = (escaped(&warning.verdict), escaped(&warning.reasoning));
     format!("`{verdict}` is chosen before `{reasoning}` is written, so it cannot follow from it")
-}
-
-/// Text of the schema without what would drive a terminal.
-fn shown(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// Numbers of fields, counted from 1, neighbours joined.

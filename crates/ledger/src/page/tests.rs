@@ -76,3 +76,35 @@ fn the_page_says_what_each_field_took() {
 fn spent(path: &str) -> FieldSpent {
     FieldSpent { path: path.to_owned(), ..FieldSpent::default() }
 }
+
+/// Lines of a table whose cells begin below one another, whatever the names hold.
+fn check_table(page: &str, heading: &str, lines: usize) {
+    let column = |line: &str| line.chars().count();
+    let start = page.lines().position(|line| line.starts_with(heading)).unwrap();
+    let table: Vec<&str> = page.lines().skip(start).take(lines).collect();
+    let widths: Vec<usize> = table.iter().map(|line| column(line)).collect();
+    assert!(widths.iter().all(|width| *width == widths[0]), "{widths:?}\n{page}");
+}
+
+#[test]
+fn no_name_forges_a_line_or_moves_a_column() {
+    let mut record = golden();
+    let forged = "/a\n/forged          12       0              0        0.0\u{1b}[2J";
+    let fields = vec![spent("/b"), spent(forged), spent(&format!("/c{}", "x".repeat(5000)))];
+    record.end.set_fields(Some(FieldsAccount { fields, open: Some(forged.to_owned()) }));
+    record.start.model.name = "a\nrecord forged".to_owned();
+    let page = account_page(&Stored::new(record.clone()), false);
+    check_table(&page, "field ", 4);
+    let is_forged = |line: &str| line.starts_with("/forged") || line.starts_with("record forged");
+    assert!(!page.lines().any(is_forged) && !page.contains('\u{1b}'), "{page}");
+    assert!(page.lines().all(|line| line.chars().count() < 200), "{page}");
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("l.sqlite")).unwrap();
+    store.insert(record).unwrap();
+    let mut other = golden();
+    other.start.model.name = "m\u{1b}\u{1b}".to_owned();
+    store.insert(other).unwrap();
+    let page = table(&store.list(&Filter::default()).unwrap());
+    assert_eq!(page.lines().count(), 3, "{page}");
+    check_table(&page, "record ", 3);
+}
