@@ -34,15 +34,16 @@ impl Failure {
     /// Prints the one sentence, if there is one, to stderr.
     pub(crate) fn print(&self) {
         if let Self::Caller(error) | Self::World(error) = self {
-            // Some causes draw a picture below their first line, and some quote a file's own
-            // words, which may not drive the reader's terminal.
-            let first_line = |text: String| -> String {
-                let line = text.lines().next().unwrap_or_default();
-                line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-            };
-            let causes: Vec<String> =
-                error.chain().map(|cause| first_line(cause.to_string())).collect();
-            eprintln!("causeway: {}", causes.join(": "));
+            eprintln!("causeway: {}", sentence(error));
+        }
+    }
+
+    /// The same failure, and what was done as it came about.
+    pub(crate) fn within(self, what: String) -> Self {
+        match self {
+            Self::Caller(error) => Self::Caller(error.context(what)),
+            Self::World(error) => Self::World(error.context(what)),
+            other => other,
         }
     }
 
@@ -54,6 +55,28 @@ impl Failure {
             Self::ReaderGone => 0,
         })
     }
+}
+
+/// An error and its causes, each said once.
+fn sentence(error: &anyhow::Error) -> String {
+    // Some causes draw a picture below their first line, and some quote a file's own words, which
+    // may not drive the reader's terminal.
+    let first_line = |text: String| -> String {
+        let line = text.lines().next().unwrap_or_default();
+        line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    };
+    let mut told = String::new();
+    let mut last = String::new();
+    for cause in error.chain().map(|cause| first_line(cause.to_string())) {
+        // Errors that are told to clients by themselves have their cause in their own words.
+        if !last.ends_with(&cause) {
+            let colon = if told.is_empty() { "" } else { ": " };
+            told.push_str(colon);
+            told.push_str(&cause);
+        }
+        last = cause;
+    }
+    told
 }
 
 impl From<std::io::Error> for Failure {
@@ -80,3 +103,6 @@ pub(crate) fn arguments(error: &clap::Error) -> Failure {
 
 /// What every command returns.
 pub(crate) type Outcome = Result<(), Failure>;
+
+#[cfg(test)]
+mod tests;

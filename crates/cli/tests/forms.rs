@@ -117,3 +117,14 @@ fn a_form_that_cannot_be_held_is_refused_with_its_place() {
     let ran = run(&["--schema", &example("schema-score-first.json"), "--regex", "a"]);
     assert_eq!(ran.code, 2, "{ran:?}");
 }
+
+#[test]
+fn a_schema_that_cannot_be_held_is_refused_in_one_sentence_that_says_it_once() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = folder.path().join("s.json");
+    std::fs::write(&path, r#"{"properties":{"a":{"not":{}}}}"#).expect("a file can be written");
+    let ran = run(&["--schema", &path.display().to_string()]);
+    let want = "causeway: `constraints.schema`: schema, #/properties/a/not: \
+                the keyword `not` is not supported\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (2, want));
+}

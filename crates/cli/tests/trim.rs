@@ -108,6 +108,8 @@ fn check(eval: &str, more: &[&str], want: &str) {
 fn what_cannot_be_compared_is_refused() {
     let field = ["--field", "reasoning"];
     check(EVAL, &["--field", "reason"], "the schema declares no field `reason`");
+    let long = "f".repeat(5000);
+    check(EVAL, &["--field", &long], "ffff…ffff");
     check("", &field, "0 inputs, where at least 1 is needed");
     check("{\"prompt\": 1}", &field, "e.jsonl`, line 1: ");
     check("\n{\"prompt\": \"a\", \"expected\": {}}", &field, "e.jsonl`, line 2: unknown field");
@@ -116,4 +118,55 @@ fn what_cannot_be_compared_is_refused() {
     let trimmed = r#"{"prompt": "a", "expect": {"reasoning": "b"}}"#;
     check(trimmed, &field, "`expect` names `reasoning`, which is the field to leave out");
     check(&"{\"prompt\": \"a\"}\n".repeat(10_001), &field, "10001 inputs, the limit is 10000");
+}
+
+/// What is said where this schema is compared without this field.
+fn refused(schema: &str, field: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let policy = format!("schema = 1\n[constraints]\nschema = '''{schema}'''\n");
+    let policy = written(folder.path(), "p.toml", &policy);
+    let asked = ["trim", &policy, "-m", smollm2(), "--prompt", "a", "--field", field];
+    let ran = causeway(&asked);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.lines().count()), (2, "", 1), "{ran:?}");
+    ran.stderr
+}
+
+#[test]
+fn a_schema_that_cannot_be_held_is_told_once_and_as_which() {
+    let told = refused(r#"{"properties":{"a":{"not":{}},"b":{}}}"#, "b");
+    let want = "causeway: `constraints.schema`: schema, #/properties/a/not: \
+                the keyword `not` is not supported\n";
+    assert_eq!(told, want);
+    let pair = r#"{"type":"object","properties":{"a":{"type":"null"},"b":{"type":"null"}},
+                   "required":["a","b"],"minProperties":2,"additionalProperties":false}"#;
+    let told = refused(pair, "b");
+    let want = "causeway: the schema without `b` cannot be held: `constraints.schema`: schema, #";
+    assert!(told.starts_with(want), "{told}");
+    assert_eq!(told.matches("schema, #").count(), 1, "{told}");
+}
+
+#[test]
+fn a_field_of_any_name_keeps_to_its_lines() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let name = "f\u{1b}[2J\nwithout `forged`  1".to_owned();
+    for name in [name, "n".repeat(5000)] {
+        let schema = serde_json::json!({
+            "type": "object",
+            "properties": { &name: { "type": "null" }, "b": { "type": "null" } },
+            "required": [&name, "b"],
+            "additionalProperties": false,
+        });
+        let policy = format!("schema = 1\n[constraints]\nschema = '''{schema}'''\n");
+        let policy = written(folder.path(), "p.toml", &policy);
+        let base = ["trim", &policy, "-m", smollm2(), "--prompt", "a", "--field", &name];
+        let ran = causeway(&base);
+        if name.starts_with('n') {
+            // Whether so long a name has room in an answer is not the question.
+            assert!(ran.stdout.len() + ran.stderr.len() < 2000, "{ran:?}");
+            continue;
+        }
+        assert_eq!((ran.code, ran.stdout.lines().count()), (0, 6), "{ran:?}");
+        assert!(!ran.stdout.contains('\u{1b}'), "{ran:?}");
+        assert!(ran.stdout.contains("without `f\\u{1b}[2J\\nwithout `forged`  1`"), "{ran:?}");
+    }
 }

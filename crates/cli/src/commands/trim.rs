@@ -1,5 +1,6 @@
 //! `causeway trim`: what it would buy to leave a field out of an answer.
 
+mod field;
 mod inputs;
 mod table;
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use causeway_constraint::read_schema;
 use causeway_engine::Engine;
-use causeway_ledger::{Record, Stop};
+use causeway_ledger::{Record, Stop, shown_name};
 use causeway_policy::PolicyFile;
 use causeway_request::RequestId;
 use causeway_session::{About, Asked, Forms, Given, Loaded, Place};
@@ -21,7 +22,7 @@ use crate::clock::Clock;
 use crate::commands::run::{clear_progress, ended_well, interrupts, show_progress};
 use crate::failure::{Failure, Outcome};
 use crate::generate::{Job, Unwatched, generate};
-use crate::loaded::{ModelFlags, about};
+use crate::loaded::{ModelFlags, about, session_failure};
 use crate::prompting::prompt;
 use crate::{policy_choice, session};
 use inputs::Input;
@@ -52,10 +53,30 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// The variant that nothing is taken from.
+const AS_IT_IS: &str = "as it is";
+
 /// One of the three ways to answer.
 struct Variant {
     name: String,
     file: PolicyFile,
+}
+
+impl Variant {
+    /// Refuses a schema that cannot be held, and says where it is the one without the field.
+    fn check(&self, forms: &Forms, field: &str) -> Outcome {
+        let form = &self.file.constraints.form;
+        let refused = match forms.plan(form) {
+            Ok(_) => return Ok(()),
+            Err(error) => session_failure(error.into()),
+        };
+        let is_whole = self.name == AS_IT_IS;
+        Err(if is_whole { refused } else { refused.within(without(field)) })
+    }
+}
+
+fn without(field: &str) -> String {
+    format!("the schema without `{}` cannot be held", shown_name(field))
 }
 
 /// A variant's answers, in the order of the inputs.
@@ -76,8 +97,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let Loaded { model, text, .. } = loaded;
     let text = text.ok_or_else(|| Failure::caller(anyhow!("a schema needs a model with text")))?;
     let text = causeway_session::with_template(text, &file);
-    let text = text.map_err(crate::loaded::session_failure)?;
+    let text = text.map_err(session_failure)?;
     let forms = Forms::new(Arc::new(text), &about);
+    variants.iter().try_for_each(|variant| variant.check(&forms, &args.field))?;
     let chunk = args.model.chunk()?;
     let mut engine = session::engine(model, chunk, AheadFlags::default());
     let interrupted = interrupts()?;
@@ -120,17 +142,17 @@ fn whole(record: Record, done: usize, count: usize) -> Result<Record, Failure> {
 /// The policy as it is, without the field, and without it but asked to think of it.
 fn variants(file: &PolicyFile, field: &str) -> Result<[Variant; 3], Failure> {
     let mut schema = schema_of(file)?;
-    delete(&mut schema, field)
-        .ok_or_else(|| Failure::caller(anyhow!("the schema declares no field `{field}`")))?;
+    field::delete(&mut schema, field).map_err(Failure::Caller)?;
     let mut without = file.clone();
     without.constraints.form.schema = Some(schema.to_string());
     let mut silent = without.clone();
-    let name = field.rsplit('/').next().unwrap_or(field);
+    let name = field::name(field);
     let asks = format!("Reason silently about \"{name}\" before you answer, and do not write it.");
     let system = silent.prompt.system.take();
     silent.prompt.system = Some(system.map_or(asks.clone(), |system| format!("{system}\n{asks}")));
+    let name = shown_name(&name);
     Ok([
-        Variant { name: "as it is".to_owned(), file: file.clone() },
+        Variant { name: AS_IT_IS.to_owned(), file: file.clone() },
         Variant { name: format!("without `{name}`"), file: without },
         Variant { name: "without, reasoned silently".to_owned(), file: silent },
     ])
@@ -141,31 +163,6 @@ fn schema_of(file: &PolicyFile) -> Result<Value, Failure> {
         Failure::caller(anyhow!("the policy has no `constraints.schema`, so there is no field"))
     })?;
     read_schema(schema).map_err(Failure::caller)
-}
-
-/// Takes a property out of an object's schema; `None` where it is not declared.
-fn delete(schema: &mut Value, field: &str) -> Option<()> {
-    let path = field.strip_prefix('/').unwrap_or(field);
-    let (parents, name) =
-        path.rsplit_once('/').map_or(("", path), |(parents, name)| (parents, name));
-    let mut at = schema;
-    for parent in parents.split('/').filter(|parent| !parent.is_empty()) {
-        at = match parent {
-            "*" => at.get_mut("items")?,
-            name => at.get_mut("properties")?.get_mut(unescaped(name))?,
-        };
-    }
-    let name = unescaped(name);
-    // What stands behind it keeps its order.
-    at.get_mut("properties")?.as_object_mut()?.shift_remove(&name)?;
-    if let Some(required) = at.get_mut("required").and_then(Value::as_array_mut) {
-        required.retain(|other| other.as_str() != Some(&name));
-    }
-    Some(())
-}
-
-fn unescaped(step: &str) -> String {
-    step.replace("~1", "/").replace("~0", "~")
 }
 
 /// What all runs have in common, and the seed of one.
@@ -198,6 +195,3 @@ impl Run<'_> {
         generate(engine, job, &Clock::start(), interrupted, &mut Unwatched)
     }
 }
-
-#[cfg(test)]
-mod tests;

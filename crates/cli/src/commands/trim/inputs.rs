@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
+use causeway_ledger::shown_name;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
@@ -36,7 +37,7 @@ impl Input {
             } else {
                 continue;
             };
-            let place = &self.place;
+            let (place, name) = (&self.place, shown_name(name));
             return Err(Failure::caller(anyhow!("{place}: `expect` names `{name}`, {why}")));
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use causeway_ledger::Record;
+use causeway_ledger::{Record, shown_name};
 use serde_json::{Value, json};
 
 use super::Answered;
@@ -145,6 +145,7 @@ fn padded(rows: &[Vec<String>]) -> String {
 
 /// What the table means, whatever its numbers are.
 fn notes(taken: &[Taken], field: &str) -> [String; 2] {
+    let field = shown_name(field);
     let asks = taken[2].prompt_tokens - taken[1].prompt_tokens;
     let same = format!(
         "What is not written is not computed: asked to reason silently or not, an answer without \
