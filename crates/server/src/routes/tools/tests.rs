@@ -182,6 +182,44 @@ fn a_choice_of_no_tool_is_refused() {
             "tool_choice",
             "`g`",
         ),
+        (
+            chosen(Words::Responses, responses_tool(), json!({ "type": "mcp" })),
+            "tool_choice",
+            "`mcp`",
+        ),
+        (
+            chosen(Words::Messages, messages_tool(), json!({ "type": "tool" })),
+            "tool_choice.name",
+            "",
+        ),
+        (
+            chosen(Words::Messages, messages_tool(), json!({ "type": "tool", "name": "é" })),
+            "tool_choice",
+            "`é`",
+        ),
+        (
+            chosen(
+                Words::Messages,
+                messages_tool(),
+                json!({ "type": "none", "disable_parallel_tool_use": true }),
+            ),
+            "tool_choice.disable_parallel_tool_use",
+            "",
+        ),
+        (
+            (Words::Messages, json!({ "tool_choice": { "type": "any" } })),
+            "tool_choice",
+            "no `tools`",
+        ),
+    ]);
+}
+
+#[test]
+fn a_choice_that_says_too_little_is_refused() {
+    let chosen = |words: Words, tool: Value, choice: Value| {
+        (words, json!({ "tools": [tool], "tool_choice": choice }))
+    };
+    check_refused(&[
         (chosen(Words::Chat, chat_tool(), json!({})), "tool_choice.type", "missing"),
         (chosen(Words::Messages, messages_tool(), json!({})), "tool_choice.type", "missing"),
         (
@@ -212,35 +250,6 @@ fn a_choice_of_no_tool_is_refused() {
             chosen(Words::Responses, responses_tool(), json!({ "type": "function" })),
             "tool_choice.name",
             "missing",
-        ),
-        (
-            chosen(Words::Responses, responses_tool(), json!({ "type": "mcp" })),
-            "tool_choice",
-            "`mcp`",
-        ),
-        (
-            chosen(Words::Messages, messages_tool(), json!({ "type": "tool" })),
-            "tool_choice.name",
-            "",
-        ),
-        (
-            chosen(Words::Messages, messages_tool(), json!({ "type": "tool", "name": "é" })),
-            "tool_choice",
-            "`é`",
-        ),
-        (
-            chosen(
-                Words::Messages,
-                messages_tool(),
-                json!({ "type": "none", "disable_parallel_tool_use": true }),
-            ),
-            "tool_choice.disable_parallel_tool_use",
-            "",
-        ),
-        (
-            (Words::Messages, json!({ "tool_choice": { "type": "any" } })),
-            "tool_choice",
-            "no `tools`",
         ),
     ]);
 }
