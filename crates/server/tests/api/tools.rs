@@ -384,7 +384,6 @@ fn conversations_with_calls_of_every_wrong_form_are_refused() {
         ("/v1/messages", json!({ "max_tokens": 9, "messages": [turn] }))
     };
     let call = |arguments: Value| json!({ "function": { "name": "f", "arguments": arguments } });
-    let nested = format!("{{\"a\":{}1{}}}", "[".repeat(200), "]".repeat(200));
     for ((path, body), param) in [
         (chat(json!(5)), "messages[0].tool_calls[0]"),
         (chat(json!({ "type": "custom" })), "messages[0].tool_calls[0]"),
@@ -430,10 +429,23 @@ fn conversations_with_calls_of_every_wrong_form_are_refused() {
         assert_eq!(reply.json()["error"]["param"], param, "{body} {reply:?}");
         assert!(reply.message().contains(&format!("`{param}`")), "{reply:?}");
     }
-    let arguments = |text: &str| chat(call(json!(text)));
-    let item = |text: &str| {
-        response(json!({ "type": "function_call", "name": "a", "call_id": "a", "arguments": text }))
+    assert!(server.is_alive());
+}
+
+#[test]
+fn arguments_that_cannot_be_read_say_why() {
+    let server = hears("");
+    let arguments = |text: &str| {
+        let call = json!({ "function": { "name": "f", "arguments": text } });
+        let turn = json!({ "role": "assistant", "tool_calls": [call] });
+        ("/v1/chat/completions", json!({ "messages": [turn] }))
     };
+    let item = |text: &str| {
+        let item =
+            json!({ "type": "function_call", "name": "a", "call_id": "a", "arguments": text });
+        ("/v1/responses", json!({ "input": [item] }))
+    };
+    let nested = format!("{{\"a\":{}1{}}}", "[".repeat(200), "]".repeat(200));
     for ((path, body), reason) in [
         (arguments("{\"a\":1e999}"), "cannot be read as JSON: number out of range"),
         (arguments(&nested), "cannot be read as JSON: recursion limit exceeded"),
@@ -446,7 +458,6 @@ fn conversations_with_calls_of_every_wrong_form_are_refused() {
         assert_eq!(reply.status, 400, "{body} {reply:?}");
         assert!(reply.message().contains(reason), "{reason}: {reply:?}");
     }
-    assert!(server.is_alive());
 }
 
 #[test]
