@@ -36,9 +36,9 @@ pub(crate) fn for_each(running: usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct Drafted {
     /// What stands behind the newest known token, for the pass to come.
-    pub(crate) tokens: Vec<TokenId>,
+    tokens: Vec<TokenId>,
     /// How many of them the pass has seen chosen.
-    pub(crate) accepted: usize,
+    accepted: usize,
     /// Tokens that have to be found again.
     match_len: usize,
 }
@@ -48,11 +48,17 @@ impl Drafted {
         Self { tokens: Vec::new(), accepted: 0, match_len: MATCH_MIN }
     }
 
-    /// Drafts at most `count` tokens behind `tokens`.
-    pub(crate) fn look_up(&mut self, tokens: &[TokenId], count: usize) {
+    /// Drafts at most `count` tokens behind `tokens`; says how many.
+    pub(crate) fn look_up(&mut self, tokens: &[TokenId], count: usize) -> usize {
         self.accepted = 0;
         self.tokens.clear();
         self.tokens.extend_from_slice(found(tokens, self.match_len, count));
+        self.tokens.len()
+    }
+
+    /// What stands behind the newest known token.
+    pub(crate) fn tokens(&self) -> &[TokenId] {
+        &self.tokens
     }
 
     /// Keeps those that a pass has room for.
@@ -63,6 +69,11 @@ impl Drafted {
     /// Whether the next draft is this token.
     pub(crate) fn is_next(&self, token: TokenId) -> bool {
         self.tokens.get(self.accepted) == Some(&token)
+    }
+
+    /// Takes the next draft as the token that it is.
+    pub(crate) fn accept(&mut self) {
+        self.accepted += 1;
     }
 
     /// Ends a pass: how many drafts were chosen. Where none of some was, the next ones need more

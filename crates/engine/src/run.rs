@@ -206,7 +206,7 @@ impl Run {
         if !self.drafted.is_next(token) || self.stop_after(self.tokens.len()).is_some() {
             return false;
         }
-        self.drafted.accepted += 1;
+        self.drafted.accept();
         // What is laid would have come in the pass of the token before it without a draft.
         self.account.accepted_tokens += u64::from(is_chosen);
         // The guide may leave no choice about what follows.
@@ -238,8 +238,7 @@ impl Run {
         let in_block = BLOCK_POSITIONS - 1 - (end - 1) % BLOCK_POSITIONS;
         let in_context = self.context_len.saturating_sub(end);
         let in_budget = self.request.tokens_max.saturating_sub(generated + 1);
-        self.drafted.look_up(&self.tokens, count.min(in_block).min(in_context).min(in_budget));
-        self.drafted.tokens.len()
+        self.drafted.look_up(&self.tokens, count.min(in_block).min(in_context).min(in_budget))
     }
 
     /// Begins a pass that has room for so many drafts.
@@ -257,7 +256,7 @@ impl Run {
     /// What a pass computes of it: known tokens from a position on, and the drafts behind them.
     pub(crate) fn planned(&self, first_position: usize, token_count: usize) -> Vec<TokenId> {
         let known = &self.tokens[first_position..][..token_count];
-        known.iter().chain(&self.drafted.tokens).copied().collect()
+        known.iter().chain(self.drafted.tokens()).copied().collect()
     }
 
     /// Lays what must follow, as far as the run goes; for the scheduler to compute with the token

@@ -46,7 +46,7 @@ fn what_fails_has_to_match_further_until_one_is_right() {
     assert_eq!(drafted.match_len, MATCH_MAX, "nothing was drafted, so nothing failed");
     drafted.tokens = tokens(&[3, 1]);
     assert!(drafted.is_next(TokenId(3)) && !drafted.is_next(TokenId(1)));
-    drafted.accepted = 1;
+    drafted.accept();
     assert!(drafted.is_next(TokenId(1)));
     assert_eq!((drafted.settle(), drafted.match_len), (1, MATCH_MIN));
     drafted.look_up(&ids, 3);
