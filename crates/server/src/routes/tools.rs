@@ -136,6 +136,23 @@ fn word(word: &Value) -> Result<Choice, ApiError> {
     }
 }
 
+/// Anthropic's choices, which also say whether calls may be several.
+fn choice_of_messages(given: &Map<String, Value>) -> Result<(Choice, Option<bool>), ApiError> {
+    let (at, said) = ("tool_choice", "disable_parallel_tool_use");
+    let kind = part(given, "type");
+    let (choice, names): (_, &[&str]) = match kind.as_str() {
+        Some("none") => (Choice::None, &["type"]),
+        Some("auto") => (Choice::Auto, &["type", said]),
+        Some("any") => (Choice::Required, &["type", said]),
+        Some("tool") => {
+            (Choice::Named(text(at, given, "name")?.to_owned()), &["type", "name", said])
+        }
+        _ => return Err(other_type(at, kind, &["auto", "any", "tool", "none"])),
+    };
+    known(at, given, names)?;
+    Ok((choice, flag(at, given, said)?.map(|is_single| !is_single)))
+}
+
 impl Words {
     /// What such a tool's `type` is.
     fn kind(self) -> &'static str {
@@ -197,45 +214,33 @@ impl Words {
 
     /// A choice that is an object, and what it says of several calls.
     fn choice(self, choice: &Map<String, Value>) -> Result<(Choice, Option<bool>), ApiError> {
-        let at = "tool_choice";
-        let kind = part(choice, "type");
-        if self != Self::Messages {
-            if *kind != json!("function") {
-                return Err(other_type(at, kind, &["function"]));
+        match self {
+            Self::Messages => choice_of_messages(choice),
+            Self::Chat | Self::Responses => {
+                Ok((Choice::Named(self.function_chosen(choice)?.to_owned()), None))
             }
-            // A chat's choice has the name in a function of its own, or beside the type.
-            let is_beside = self == Self::Responses || !part(choice, "name").is_null();
-            let name = if is_beside {
-                known(at, choice, &["type", "name"])?;
-                text(at, choice, "name")?
-            } else {
-                known(at, choice, &["type", "function"])?;
-                let at = "tool_choice.function";
-                match part(choice, "function") {
-                    Value::Null => {
-                        return Err(wrong(&format!("{at}.name"), &Value::Null, "a text"));
-                    }
-                    given => {
-                        let function = object(at, given)?;
-                        known(at, function, &["name"])?;
-                        text(at, function, "name")?
-                    }
-                }
-            };
-            return Ok((Choice::Named(name.to_owned()), None));
         }
-        let said = "disable_parallel_tool_use";
-        let (wanted, names): (_, &[&str]) = match kind.as_str() {
-            Some("none") => (Choice::None, &["type"]),
-            Some("auto") => (Choice::Auto, &["type", said]),
-            Some("any") => (Choice::Required, &["type", said]),
-            Some("tool") => {
-                (Choice::Named(text(at, choice, "name")?.to_owned()), &["type", "name", said])
-            }
-            _ => return Err(other_type(at, kind, &["auto", "any", "tool", "none"])),
+    }
+
+    /// The name of the function that one of OpenAI's choices asks for.
+    fn function_chosen(self, choice: &Map<String, Value>) -> Result<&str, ApiError> {
+        let kind = part(choice, "type");
+        if *kind != json!("function") {
+            return Err(other_type("tool_choice", kind, &["function"]));
+        }
+        // A chat's choice has the name in a function of its own, or beside the type.
+        if self == Self::Responses || !part(choice, "name").is_null() {
+            known("tool_choice", choice, &["type", "name"])?;
+            return text("tool_choice", choice, "name");
+        }
+        known("tool_choice", choice, &["type", "function"])?;
+        let at = "tool_choice.function";
+        let Some(given) = choice.get("function").filter(|given| !given.is_null()) else {
+            return Err(wrong(&format!("{at}.name"), &Value::Null, "a text"));
         };
-        known(at, choice, names)?;
-        Ok((wanted, flag(at, choice, said)?.map(|is_single| !is_single)))
+        let function = object(at, given)?;
+        known(at, function, &["name"])?;
+        text(at, function, "name")
     }
 
     /// Submits a request whose tools came in these words, in which it is told of them.
