@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use causeway_ledger::escaped;
+
 /// A failure and whose it is.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -61,10 +63,7 @@ impl Failure {
 fn sentence(error: &anyhow::Error) -> String {
     // Some causes draw a picture below their first line, and some quote a file's own words, which
     // may not drive the reader's terminal.
-    let first_line = |text: String| -> String {
-        let line = text.lines().next().unwrap_or_default();
-        line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-    };
+    let first_line = |text: String| escaped(text.lines().next().unwrap_or_default());
     let mut told = String::new();
     let mut last = String::new();
     for cause in error.chain().map(|cause| first_line(cause.to_string())) {
