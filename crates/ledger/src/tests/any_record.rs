@@ -77,26 +77,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn fields() -> impl Strategy<Value = Option<FieldsAccount>> {
-    let field = (any::<String>(), any::<[u64; 7]>()).prop_map(|(path, numbers)| {
-        let [
-            key_tokens,
-            value_tokens,
-            punctuation_tokens,
-            chosen,
-            forced,
-            decode_passes,
-            decode_ns,
-        ] = numbers;
-        FieldSpent {
-            path,
-            key_tokens,
-            value_tokens,
-            punctuation_tokens,
-            chosen,
-            forced,
-            decode_passes,
-            decode_ns,
-        }
+    let field = (any::<String>(), any::<[u64; 7]>()).prop_map(|(path, numbers)| FieldSpent {
+        path,
+        key_tokens: numbers[0],
+        value_tokens: numbers[1],
+        punctuation_tokens: numbers[2],
+        chosen: numbers[3],
+        forced: numbers[4],
+        decode_passes: numbers[5],
+        decode_ns: numbers[6],
     });
     option::of((vec(field, 0..4), option::of(any::<String>())))
         .prop_map(|account| account.map(|(fields, open)| FieldsAccount { fields, open }))
