@@ -22,7 +22,9 @@ struct Stage {
     computed: usize,
     known: usize,
     steps: u32,
-    ended: Option<Value>,
+    /// The account, as text: thousands are kept, and as trees they would lie in a hundred small
+    /// pieces each, ten times as large and between everything else that comes and goes.
+    ended: Option<Box<str>>,
 }
 
 impl Progress {
@@ -35,7 +37,7 @@ impl Progress {
     }
 
     pub(crate) fn ended(&self, ended: &Ended) {
-        let account = account(ended);
+        let account = account(ended).to_string().into();
         self.with(|stage| stage.ended = Some(account));
     }
 
@@ -43,16 +45,16 @@ impl Progress {
     pub(crate) fn lost(&self, message: &str) {
         let stop = json!({ "reason": "error", "message": message });
         self.with(|stage| {
-            stage.ended.get_or_insert(json!({ "stop": stop }));
+            stage.ended.get_or_insert_with(|| json!({ "stop": stop }).to_string().into());
         });
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.look().ended.is_some()
+        self.with(|stage| stage.ended.is_some())
     }
 
-    fn with(&self, change: impl FnOnce(&mut Stage)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    fn with<T>(&self, change: impl FnOnce(&mut Stage) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn look(&self) -> Stage {
@@ -62,7 +64,7 @@ impl Progress {
     fn to_json(&self) -> Value {
         let Stage { computed, known, steps, ended } = self.look();
         if let Some(ended) = ended {
-            return ended;
+            return serde_json::from_str(&ended).expect("invariant: written from a value");
         }
         let stage = match (computed, steps) {
             (0, 0) => "queued",
