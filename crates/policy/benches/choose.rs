@@ -5,7 +5,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use causeway_policy::{Policy, PolicyFile, Scratch, StepContext};
+use causeway_policy::{Policy, PolicyFile, Scratch, StepContext, TokenMask};
+use causeway_request::TokenId;
 use serde_json::json;
 
 const VOCAB_SIZE: usize = 152_000;
@@ -28,6 +29,22 @@ fn row(peak: f32) -> Vec<f32> {
     row
 }
 
+/// A mask of every token whose number scatters to below `share` of 64.
+fn mask(share: u32) -> TokenMask {
+    let mut mask = TokenMask::none(VOCAB_SIZE);
+    let size = u32::try_from(VOCAB_SIZE).expect("token ids are u32");
+    let allowed = (0..size).filter(|token| token.wrapping_mul(2_654_435_769) >> 26 < share);
+    allowed.for_each(|token| assert!(mask.allow(TokenId(token)), "{token}"));
+    mask
+}
+
+/// A mask of every thousandth token.
+fn sparse() -> TokenMask {
+    let mut mask = TokenMask::none(VOCAB_SIZE);
+    (0..152).for_each(|token| assert!(mask.allow(TokenId(token * 1_000)), "{token}"));
+    mask
+}
+
 fn main() {
     let cases = [
         ("unfiltered", json!({})),
@@ -41,7 +58,13 @@ fn main() {
         ("penalties, top_k 40", json!({"repetition_penalty": 1.1, "top_k": 40})),
     ];
     println!("{:<26} {:>12} {:>12} {:>10}", "policy", "peak 20, ms", "peak 12, ms", "survivors");
-    for (name, tree) in cases {
+    let plain = cases.map(|(name, tree)| (name, tree, None));
+    let masked = [
+        ("greedy, 152 allowed", json!({"temperature": 0}), Some(sparse())),
+        ("greedy, most allowed", json!({"temperature": 0}), Some(mask(56))),
+        ("unfiltered, most allowed", json!({}), Some(mask(56))),
+    ];
+    for (name, tree, mask) in plain.into_iter().chain(masked) {
         let file = PolicyFile::from_json(&tree).expect("the cases are valid");
         let policy = Policy::from_file(&file, VOCAB_SIZE, &[]).expect("the cases are valid");
         let mut times = Vec::new();
@@ -54,7 +77,8 @@ fn main() {
                 let context =
                     StepContext { tokens: &[], prompt_tokens: 0, seed: 7, choice: 0, step };
                 let start = Instant::now();
-                let choice = policy.choose(black_box(&row), &context, &mut scratch);
+                let row = black_box(&row);
+                let choice = policy.choose_masked(row, mask.as_ref(), &context, &mut scratch);
                 best = best.min(start.elapsed().as_secs_f64() * 1e3);
                 survivors = choice.expect("the row is finite").survivors;
             }

@@ -82,21 +82,13 @@ impl<'a> Row<'a> {
 
     /// Masks every token that `allowed` leaves out.
     pub(crate) fn allow(&mut self, allowed: &TokenMask) {
-        self.own();
-        let RowBuffers { copy, maxima, edited } = &mut *self.buffers;
-        for ((block, max), &word) in
-            copy.chunks_mut(BLOCK).zip(maxima.iter_mut()).zip(allowed.words())
-        {
-            if word == u64::MAX {
-                continue;
-            }
-            for (bit, value) in block.iter_mut().enumerate() {
-                if word >> bit & 1 == 0 {
-                    *value = f32::NEG_INFINITY;
-                }
-            }
-            *max = block_max(block).0;
+        let logits = (!self.is_copied).then_some(self.logits);
+        if logits.is_some() {
+            self.buffers.copy.resize(self.logits.len(), 0.0);
+            self.is_copied = true;
         }
+        let RowBuffers { copy, maxima, edited } = &mut *self.buffers;
+        widest(Allow { logits, copy, maxima, words: allowed.words() });
         edited.retain(|candidate| allowed.allows(TokenId(candidate.token)));
     }
 
@@ -282,6 +274,41 @@ impl Work for Scan<'_> {
             self.maxima.push(max);
         }
         has_nan
+    }
+}
+
+/// Masks a row, which is copied on the way where it is still the caller's.
+struct Allow<'a> {
+    logits: Option<&'a [f32]>,
+    copy: &'a mut [f32],
+    maxima: &'a mut [f32],
+    words: &'a [u64],
+}
+
+impl Work for Allow<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { logits, copy, maxima, words } = self;
+        let places = copy.chunks_mut(BLOCK).zip(maxima).zip(words);
+        for (place, ((block, max), &word)) in places.enumerate() {
+            if word == 0 {
+                block.fill(f32::NEG_INFINITY);
+                *max = f32::NEG_INFINITY;
+                continue;
+            }
+            if let Some(logits) = logits {
+                block.copy_from_slice(&logits[place * BLOCK..][..block.len()]);
+            }
+            if word == u64::MAX {
+                continue;
+            }
+            for (bit, value) in block.iter_mut().enumerate() {
+                *value = if word >> bit & 1 == 1 { *value } else { f32::NEG_INFINITY };
+            }
+            *max = block_max(block).0;
+        }
     }
 }
 
