@@ -7,6 +7,7 @@ use causeway_model::{Model, Workspace};
 use causeway_request::{Canceller, Priority, Request, RequestId, StopReason};
 use causeway_scheduler::{Arrival, Scheduler, Sizes};
 
+use crate::masks::Masks;
 use crate::room::Holds;
 use crate::run::Run;
 use crate::{Ended, Forward, Limits, Load, Pass, Refusal, Submission, admission};
@@ -22,6 +23,7 @@ pub struct Engine<F: Forward = Model> {
     pub(crate) work: Workspace,
     pub(crate) runs: BTreeMap<RequestId, Run>,
     pub(crate) holds: Holds,
+    pub(crate) masks: Masks,
     /// Name of the KV type, which is part of every prefix.
     kv_type: &'static str,
     pub(crate) passes: u64,
@@ -48,6 +50,7 @@ impl<F: Forward> Engine<F> {
             work: Workspace::default(),
             runs: BTreeMap::new(),
             holds: Holds::new(),
+            masks: Masks::default(),
             kv_type: shape.kind.name(),
             passes: 0,
             last_pass: Pass::default(),

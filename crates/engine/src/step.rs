@@ -6,7 +6,7 @@ use causeway_scheduler::{Plan, Scheduled};
 
 use crate::choosing::{self, Chosen, Fault, Picked};
 use crate::drafts;
-use crate::masks::Masks;
+use crate::masks::Waited;
 use crate::room::KvRoom;
 use crate::run::Run;
 use crate::{Engine, Forward, Output, Pass, PassAccount};
@@ -203,21 +203,18 @@ impl<F: Forward> Engine<F> {
             spans.push(Span { request, first_position, tokens, logits_wanted });
             due.push((request, logits_wanted));
         }
-        let (mut chosen, mut waited_ns) = (Vec::new(), None);
-        let choosers = plan.iter().filter(|s| s.samples).map(|s| s.id);
-        let masks = Masks::of(runs, choosers);
-        let masked = masks.ids();
-        let computed = masks.beside(|preparing| {
-            model.forward(&spans, &mut self.cache, &mut self.work, &mut |rows| {
-                waited_ns = preparing.give_back(runs, now_ns);
-                chosen = choosing::choose(model, runs, &due, rows);
-            })
+        let (mut chosen, mut waited) = (Vec::new(), None);
+        let masks = &mut self.masks;
+        masks.begin(runs, plan.iter().filter(|s| s.samples).map(|s| s.id));
+        let computed = model.forward(&spans, &mut self.cache, &mut self.work, &mut |rows| {
+            waited = masks.end(runs, now_ns);
+            chosen = choosing::choose(model, runs, &due, rows);
         });
-        // A pass that failed has read nothing.
-        masks.put_back(runs);
+        // A pass that failed has read nothing, and the guides are still out.
+        masks.end(runs, now_ns);
         computed?;
-        if let Some(waited_ns) = waited_ns {
-            self.note_wait(&masked, waited_ns);
+        if let Some(Waited { ids, ns }) = waited {
+            self.note_wait(&ids, ns);
         }
         Ok(plan.iter().copied().zip(chosen).collect())
     }
