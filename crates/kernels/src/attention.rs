@@ -38,8 +38,9 @@ pub(crate) fn ranges_in<'a>(
     &ranges[..visible.len()]
 }
 
-/// What each of some queries may see, and the first of the segments at hand.
-pub(crate) type Seen<'a> = (&'a [(usize, usize)], usize);
+/// What each of some queries may see, its sink where there are any, and the first of the segments
+/// at hand.
+pub(crate) type Seen<'a> = (&'a [(usize, usize)], &'a [f32], usize);
 
 /// How keys and values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,15 +174,30 @@ impl<'a> KvSlab<'a> {
 }
 
 /// Queries that share one KV head.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct HeadQueries<'a> {
     /// Each already times the attention scale: `head_dim` numbers, at most `padded_dim`.
     pub queries: &'a [&'a [f32]],
     /// First position each may see, and the one past the last.
     pub visible: &'a [(usize, usize)],
+    /// Scores become `cap * tanh(score / cap)`, as `math::soft_cap` has it; 0 leaves them.
+    pub soft_cap: f32,
+    /// A score for each that joins its softmax and brings no value; empty where there are none.
+    pub sinks: &'a [f32],
 }
 
 impl HeadQueries<'_> {
+    /// Some of the queries.
+    #[must_use]
+    pub(crate) fn part(&self, range: Range<usize>) -> Self {
+        Self {
+            queries: &self.queries[range.clone()],
+            visible: &self.visible[range.clone()],
+            sinks: self.sinks.get(range).unwrap_or_default(),
+            ..*self
+        }
+    }
+
     /// Every segment that one of the queries sees something of.
     #[must_use]
     pub fn segments(&self) -> Range<usize> {
@@ -197,5 +213,7 @@ impl HeadQueries<'_> {
         assert!(slab.padded_dim.is_multiple_of(TILE), "padded to whole lanes");
         assert!(self.visible.iter().all(|&(first, end)| first < end), "each sees a position");
         assert!(self.queries.iter().all(|q| q.len() <= slab.padded_dim), "head dimension fits");
+        let has_sinks = self.sinks.len() == self.queries.len();
+        assert!(has_sinks || self.sinks.is_empty(), "a sink for each query");
     }
 }

@@ -116,6 +116,8 @@ pub struct Kernels {
     pub(crate) rms_norm: fn(&mut [f32], &[f32], f32),
     pub(crate) silu_mul: fn(&mut [f32], &[f32]),
     pub(crate) gelu_mul: fn(&mut [f32], &[f32]),
+    pub(crate) clamped_swiglu: fn(&mut [f32], &[f32]),
+    pub(crate) soft_cap: fn(&mut [f32], f32),
     pub(crate) attend: fn(HeadQueries<'_>, &KvSlab<'_>, &mut [f32]),
     pub(crate) attend_segments: fn(HeadQueries<'_>, &KvSlab<'_>, Range<usize>, &mut [f32]),
     pub(crate) merge_segments: fn(Seen<'_>, &[f32], &mut [f32]),
@@ -157,6 +159,10 @@ macro_rules! table {
             // SAFETY: as above.
             gelu_mul: |gate, up| unsafe { $ops::gelu_mul(gate, up) },
             // SAFETY: as above.
+            clamped_swiglu: |gate, up| unsafe { $ops::clamped_swiglu(gate, up) },
+            // SAFETY: as above.
+            soft_cap: |x, cap| unsafe { $ops::soft_cap(x, cap) },
+            // SAFETY: as above.
             attend: |queries, slab, out| unsafe { $ops::attend(queries, slab, out) },
             attend_segments: |queries, slab, segments, out| {
                 // SAFETY: as above.
@@ -194,6 +200,8 @@ impl Kernels {
                 rms_norm: scalar::rms_norm,
                 silu_mul: scalar::silu_mul,
                 gelu_mul: scalar::gelu_mul,
+                clamped_swiglu: scalar::clamped_swiglu,
+                soft_cap: scalar::soft_cap,
                 attend: scalar::attend,
                 attend_segments: scalar::attend_segments,
                 merge_segments: scalar::merge_segments,

@@ -76,6 +76,39 @@ macro_rules! lane_ops {
             });
         }
 
+        /// As `scalar::clamped_swiglu`.
+        #[target_feature(enable = $features)]
+        pub(crate) fn clamped_swiglu(gate: &mut [f32], up: &[f32]) {
+            use crate::math::{CLAMP, CLAMPED_SLOPE};
+            let (one, clamp) = (f_splat(1.0), f_splat(CLAMP));
+            zip_lanes(gate, up, |g, u| {
+                let g = f_min(clamp, g);
+                let u = f_max(f_splat(-CLAMP), f_min(clamp, u));
+                let e = f_exp(f_sub(f_splat(-0.0), f_mul(f_splat(CLAMPED_SLOPE), g)));
+                f_mul(f_div(g, f_add(one, e)), f_add(u, one))
+            });
+        }
+
+        /// `math::soft_cap` in lanes.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn f_soft_cap(x: F, cap: f32) -> F {
+            let e = f_exp(f_mul(x, f_splat(2.0 / cap)));
+            let share = f_div(f_splat(cap + cap), f_add(e, f_splat(1.0)));
+            f_add(f_sub(f_splat(cap), share), f_mul(x, f_splat(0.0)))
+        }
+
+        /// As `scalar::soft_cap`.
+        #[target_feature(enable = $features)]
+        pub(crate) fn soft_cap(x: &mut [f32], cap: f32) {
+            let (chunks, tail) = x.as_chunks_mut::<16>();
+            for chunk in chunks {
+                let capped = f_soft_cap(f_load(chunk), cap);
+                f_store(capped, chunk);
+            }
+            tail.iter_mut().for_each(|x| *x = crate::math::soft_cap(*x, cap));
+        }
+
         /// As `scalar::rms_norm`.
         #[target_feature(enable = $features)]
         pub(crate) fn rms_norm(x: &mut [f32], weight: &[f32], eps: f32) {

@@ -65,10 +65,7 @@ macro_rules! lane_attention {
             let alone = queries.queries.len() <= $tile;
             for (tile, out) in out.chunks_mut($tile * slab.padded_dim).enumerate() {
                 let count = out.len() / slab.padded_dim;
-                let tile = HeadQueries {
-                    queries: &queries.queries[tile * $tile..][..count],
-                    visible: &queries.visible[tile * $tile..][..count],
-                };
+                let tile = queries.part(tile * $tile..tile * $tile + count);
                 match slab.kind {
                     KvType::F32 => attend_few_or_many::<F32>(tile, slab, alone, out),
                     KvType::F16 => attend_few_or_many::<F16>(tile, slab, alone, out),
@@ -114,8 +111,8 @@ macro_rules! lane_attention {
                 let ranges = ranges_in(segment, queries.visible, &mut ranges);
                 let task = (segment * SEGMENT, ranges);
                 let into = (part.as_mut_slice(), dim);
-                let parts =
-                    segment_of::<KIND, T, K, BRINGS>(&turned, slab, task, &mut scores, into);
+                let turned = (turned.as_slice(), queries.soft_cap);
+                let parts = segment_of::<KIND, T, K, BRINGS>(turned, slab, task, &mut scores, into);
                 for (q, _) in ranges.iter().enumerate().filter(|(_, r)| r.0 < r.1) {
                     let (out, part) = (&mut out[q * dim..][..dim], &part[q * dim..][..dim]);
                     if started[q] {
@@ -127,7 +124,7 @@ macro_rules! lane_attention {
                 }
             }
             for (q, out) in out.chunks_exact_mut(dim).enumerate() {
-                divide(out, state[q].sum);
+                finish(state[q], queries.sinks.get(q), out);
             }
         }
 
@@ -142,10 +139,7 @@ macro_rules! lane_attention {
             let (count, row_len) = (queries.queries.len(), slab.padded_dim + STATE);
             for first in (0..count).step_by($tile) {
                 let end = count.min(first + $tile);
-                let tile = HeadQueries {
-                    queries: &queries.queries[first..end],
-                    visible: &queries.visible[first..end],
-                };
+                let tile = queries.part(first..end);
                 ask_for_keys(slab, segments.start);
                 let outs = out.chunks_mut(count * row_len);
                 let outs = outs.map(|out| &mut out[first * row_len..end * row_len]);
@@ -201,7 +195,8 @@ macro_rules! lane_attention {
                 let ranges = ranges_in(segment, queries.visible, &mut ranges);
                 let task = (segment * SEGMENT, ranges);
                 let into = (&mut *out, row_len);
-                let parts = segment_of::<KIND, T, K, true>(&turned, slab, task, &mut scores, into);
+                let turned = (turned.as_slice(), queries.soft_cap);
+                let parts = segment_of::<KIND, T, K, true>(turned, slab, task, &mut scores, into);
                 for (out, part) in out.chunks_exact_mut(row_len).zip(parts) {
                     out[slab.padded_dim..][..2].copy_from_slice(&[part.max, part.sum]);
                 }
@@ -210,7 +205,11 @@ macro_rules! lane_attention {
 
         /// As `scalar::merge_segments`.
         #[target_feature(enable = $features)]
-        pub(crate) fn merge_segments((visible, first): Seen<'_>, parts: &[f32], out: &mut [f32]) {
+        pub(crate) fn merge_segments(
+            (visible, sinks, first): Seen<'_>,
+            parts: &[f32],
+            out: &mut [f32],
+        ) {
             let dim = out.len() / visible.len();
             let row_len = dim + STATE;
             for (q, (&seen, out)) in visible.iter().zip(out.chunks_exact_mut(dim)).enumerate() {
@@ -230,7 +229,8 @@ macro_rules! lane_attention {
                         }
                     }
                 }
-                divide(out, state.map_or(1.0, |state| state.sum));
+                let state = state.unwrap_or(Running { max: 0.0, sum: 1.0 });
+                finish(state, sinks.get(q), out);
             }
         }
 
@@ -249,9 +249,20 @@ macro_rules! lane_attention {
             }
         }
 
+        /// As `scalar::finish`.
         #[target_feature(enable = $features)]
         #[inline]
-        fn divide(out: &mut [f32], sum: f32) {
+        fn finish(state: Running, sink: Option<&f32>, out: &mut [f32]) {
+            let mut sum = state.sum;
+            if let Some(&sink) = sink {
+                let max = crate::math::max(state.max, sink);
+                let keep = one_exp(state.max - max);
+                sum = crate::scalar::fma(sum, keep, one_exp(sink - max));
+                for lanes in out.as_chunks_mut::<16>().0 {
+                    let kept = f_mul(f_load(lanes), f_splat(keep));
+                    f_store(kept, lanes);
+                }
+            }
             for lanes in out.as_chunks_mut::<16>().0 {
                 let quotient = f_div(f_load(lanes), f_splat(sum));
                 f_store(quotient, lanes);
@@ -274,7 +285,7 @@ macro_rules! lane_attention {
         #[target_feature(enable = $features)]
         #[inline]
         fn segment_of<const KIND: u8, const T: usize, const K: usize, const BRINGS: bool>(
-            turned: &[[f32; T]],
+            (turned, soft_cap): (&[[f32; T]], f32),
             slab: &KvSlab<'_>,
             (start, ranges): (usize, &[(usize, usize)]),
             scores: &mut [[f32; SEGMENT]; T],
@@ -283,7 +294,11 @@ macro_rules! lane_attention {
             scores_of::<KIND, T, K, BRINGS>(turned, slab, (start, ranges), scores);
             let mut parts = [Running { max: 0.0, sum: 0.0 }; T];
             for (q, &(low, high)) in ranges.iter().enumerate().filter(|(_, r)| r.0 < r.1) {
-                parts[q] = exponentials(&mut scores[q], low - start, high - start);
+                let (low, high) = (low - start, high - start);
+                if soft_cap > 0.0 {
+                    cap_scores(&mut scores[q][low..high], soft_cap);
+                }
+                parts[q] = exponentials(&mut scores[q], low, high);
             }
             let whole = slab.padded_dim / (16 * K) * (16 * K);
             for d in (0..whole).step_by(16 * K) {
@@ -295,6 +310,14 @@ macro_rules! lane_attention {
                 values::<KIND, T, 1, BRINGS>(slab, (start, ranges), scores, into);
             }
             parts
+        }
+
+        /// Caps scores. Kept apart, since few models have it.
+        #[target_feature(enable = $features)]
+        #[cold]
+        #[inline(never)]
+        fn cap_scores(scores: &mut [f32], cap: f32) {
+            soft_cap(scores, cap);
         }
 
         /// `math::exp` of one number, with this path's instructions.

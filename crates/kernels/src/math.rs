@@ -74,3 +74,27 @@ pub fn gelu(x: f32) -> f32 {
     let inner = (GELU_CUBIC * x * x).mul_add(x, x);
     x / (1.0 + exp(-(GELU_SCALE * inner)))
 }
+
+/// `cap * tanh(x / cap)` for a positive `cap`, as `cap - 2 cap / (e^(2 x / cap) + 1)`; not a
+/// number where `x` is not finite.
+#[must_use]
+pub(crate) fn soft_cap(x: f32, cap: f32) -> f32 {
+    let twice = cap + cap;
+    let e = exp(x * (2.0 / cap));
+    // The product is 0 of a finite number.
+    (cap - twice / (e + 1.0)) + x * 0.0
+}
+
+/// Slope of the sigmoid in the clamped `SwiGLU` of gpt-oss (Agarwal et al. 2025).
+pub(crate) const CLAMPED_SLOPE: f32 = 1.702;
+/// What its gate is clamped to from above, and its second branch from both sides.
+pub(crate) const CLAMP: f32 = 7.0;
+
+/// `(u + 1) g sigmoid(1.702 g)` with `g = min(gate, 7)` and `u` the second branch within -7 to 7.
+#[must_use]
+pub(crate) fn clamped_swiglu(gate: f32, up: f32) -> f32 {
+    // The bound comes first: what is not a number stays what it is.
+    let g = min(CLAMP, gate);
+    let u = max(-CLAMP, min(CLAMP, up));
+    (g / (1.0 + exp(-(CLAMPED_SLOPE * g)))) * (u + 1.0)
+}

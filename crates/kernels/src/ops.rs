@@ -31,6 +31,8 @@ pub enum Activation {
     Silu,
     /// In its tanh form.
     Gelu,
+    /// That of gpt-oss; see `math::clamped_swiglu`.
+    ClampedSwiglu,
 }
 
 /// Takes a piece of one row: its index, then its values from the piece's first column on.
@@ -408,7 +410,13 @@ impl Kernels {
         match activation {
             Activation::Silu => (self.silu_mul)(gate, up),
             Activation::Gelu => (self.gelu_mul)(gate, up),
+            Activation::ClampedSwiglu => (self.clamped_swiglu)(gate, up),
         }
+    }
+
+    /// `x = cap * tanh(x / cap)`, element by element.
+    pub fn soft_cap(&self, x: &mut [f32], cap: f32) {
+        (self.soft_cap)(x, cap);
     }
 
     /// Attention of queries that share one KV head; `out` is `(queries, padded_dim)`.
@@ -439,13 +447,14 @@ impl Kernels {
     }
 
     /// The attention whose segments from `first` on are `parts`, as `attend_segments` gives
-    /// them: the bits of `attend`. `out` is `(queries, padded_dim)`.
+    /// them: the bits of `attend`. `sinks` are those of its queries; `out` is
+    /// `(queries, padded_dim)`.
     ///
     /// # Panics
     /// If the shapes do not fit, or a query sees none of the segments.
     pub fn merge_segments(
         &self,
-        visible: &[(usize, usize)],
+        (visible, sinks): (&[(usize, usize)], &[f32]),
         first: usize,
         parts: &[f32],
         out: &mut [f32],
@@ -455,7 +464,8 @@ impl Kernels {
         let end = first + parts.len() / part;
         let seen = |v: &(usize, usize)| v.0 < v.1 && v.0 / SEGMENT < end && v.1 > first * SEGMENT;
         assert!(visible.iter().all(seen), "each sees a position");
-        (self.merge_segments)((visible, first), parts, out);
+        assert!(sinks.is_empty() || sinks.len() == visible.len(), "a sink for each query");
+        (self.merge_segments)((visible, sinks, first), parts, out);
     }
 }
 

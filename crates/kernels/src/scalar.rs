@@ -179,6 +179,18 @@ pub(crate) fn gelu_mul(gate: &mut [f32], up: &[f32]) {
     }
 }
 
+/// The clamped `SwiGLU` of gpt-oss in `gate`.
+pub(crate) fn clamped_swiglu(gate: &mut [f32], up: &[f32]) {
+    for (g, u) in gate.iter_mut().zip(up) {
+        *g = math::clamped_swiglu(*g, *u);
+    }
+}
+
+/// Caps every number of `x`.
+pub(crate) fn soft_cap(x: &mut [f32], cap: f32) {
+    x.iter_mut().for_each(|x| *x = math::soft_cap(*x, cap));
+}
+
 /// Rounds at most 32 head dimensions of one position to q8_0; gives the f16 bits of the scale.
 #[cfg(test)]
 pub(crate) fn quantise_kv(x: &[f32], codes: &mut [i8]) -> u16 {
@@ -217,38 +229,53 @@ fn kv_number(slab: &KvSlab<'_>, tile: &[u8], at: usize, (d, lane): (usize, usize
 /// Attention of queries over what each may see, segment by segment.
 pub(crate) fn attend(queries: HeadQueries<'_>, slab: &KvSlab<'_>, out: &mut [f32]) {
     queries.check(slab, out.len());
-    let ranges = queries.queries.iter().zip(queries.visible);
-    for ((query, &visible), out) in ranges.zip(out.chunks_exact_mut(slab.padded_dim)) {
-        attend_one(query, visible, slab, out);
+    for (q, out) in out.chunks_exact_mut(slab.padded_dim).enumerate() {
+        attend_one(queries.part(q..q + 1), slab, out);
     }
 }
 
-fn attend_one(query: &[f32], visible: (usize, usize), slab: &KvSlab<'_>, out: &mut [f32]) {
+fn attend_one(query: HeadQueries<'_>, slab: &KvSlab<'_>, out: &mut [f32]) {
     let mut state = None;
-    let queries = HeadQueries { queries: &[query], visible: &[visible] };
-    for segment in queries.segments() {
+    for segment in query.segments() {
         let mut values = vec![0.0; out.len()];
-        let part = attend_segment(query, range_in(segment, visible), slab, &mut values);
+        let part = attend_segment(query, segment, slab, &mut values);
         state = Some(merge(state, part, out, &values));
     }
-    let (_, sum) = state.expect("invariant: a query sees a position");
+    let state = state.expect("invariant: a query sees a position");
+    finish(state, query.sinks.first(), out);
+}
+
+/// Takes the sink into the softmax, where there is one, and divides by its sum.
+fn finish((max, sum): (f32, f32), sink: Option<&f32>, out: &mut [f32]) {
+    let mut sum = sum;
+    if let Some(&sink) = sink {
+        let new_max = math::max(max, sink);
+        let keep = math::exp(max - new_max);
+        sum = fma(sum, keep, math::exp(sink - new_max));
+        out.iter_mut().for_each(|out| *out *= keep);
+    }
     out.iter_mut().for_each(|out| *out /= sum);
 }
 
-/// One segment by itself: its largest score and the sum of its exponentials; values in `out`.
+/// One segment of one query by itself: its largest score and the sum of its exponentials; values
+/// in `out`.
 fn attend_segment(
-    query: &[f32],
-    (low, high): (usize, usize),
+    one: HeadQueries<'_>,
+    segment: usize,
     slab: &KvSlab<'_>,
     out: &mut [f32],
 ) -> (f32, f32) {
+    let (query, (low, high)) = (one.queries[0], range_in(segment, one.visible[0]));
     let score = |position: usize| {
         let keys = slab.keys_of(position / TILE);
         let lane = position % TILE;
         let key = |d: usize| kv_number(slab, keys, d * TILE + lane, (d, lane));
         (0..query.len()).fold(0.0, |sum, d| fma(key(d), query[d], sum))
     };
-    let scores: Vec<f32> = (low..high).map(score).collect();
+    let mut scores: Vec<f32> = (low..high).map(score).collect();
+    if one.soft_cap > 0.0 {
+        soft_cap(&mut scores, one.soft_cap);
+    }
     // Whole tiles, as the lanes have them: even what is not a number gives the same everywhere.
     let mut lanes = [f32::NEG_INFINITY; LANES];
     for position in low / TILE * TILE..high.next_multiple_of(TILE) {
@@ -299,19 +326,19 @@ pub(crate) fn attend_segments(
 ) {
     let row_len = slab.padded_dim + STATE;
     for (segment, out) in segments.zip(out.chunks_exact_mut(queries.queries.len() * row_len)) {
-        let ranges = queries.queries.iter().zip(queries.visible);
-        for ((query, &visible), out) in ranges.zip(out.chunks_exact_mut(row_len)) {
-            let range = range_in(segment, visible);
+        for (q, out) in out.chunks_exact_mut(row_len).enumerate() {
+            let range = range_in(segment, queries.visible[q]);
             if range.0 < range.1 {
                 let (values, state) = out.split_at_mut(slab.padded_dim);
-                (state[0], state[1]) = attend_segment(query, range, slab, values);
+                let query = queries.part(q..q + 1);
+                (state[0], state[1]) = attend_segment(query, segment, slab, values);
             }
         }
     }
 }
 
 /// Merges segments that were taken one by one; see `Kernels::merge_segments`.
-pub(crate) fn merge_segments((visible, first): Seen<'_>, parts: &[f32], out: &mut [f32]) {
+pub(crate) fn merge_segments((visible, sinks, first): Seen<'_>, parts: &[f32], out: &mut [f32]) {
     let dim = out.len() / visible.len();
     let row_len = dim + STATE;
     for (q, (&seen, out)) in visible.iter().zip(out.chunks_exact_mut(dim)).enumerate() {
@@ -323,7 +350,7 @@ pub(crate) fn merge_segments((visible, first): Seen<'_>, parts: &[f32], out: &mu
                 state = Some(merge(state, (numbers[0], numbers[1]), out, part));
             }
         }
-        let (_, sum) = state.expect("invariant: a query sees a position");
-        out.iter_mut().for_each(|out| *out /= sum);
+        let state = state.expect("invariant: a query sees a position");
+        finish(state, sinks.get(q), out);
     }
 }

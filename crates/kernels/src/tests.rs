@@ -228,12 +228,18 @@ fn elementwise_functions_are_the_same_on_every_path() {
     for len in [1, 15, 16, 17, 100, x.len()] {
         for path in paths() {
             let apply = |kernels: &Kernels| {
-                let (mut silu, mut gelu) = (x[..len].to_vec(), x[..len].to_vec());
-                kernels.activate(Activation::Silu, &mut silu, &y[..len]);
-                kernels.activate(Activation::Gelu, &mut gelu, &y[..len]);
+                let gated = |activation| {
+                    let mut gate = x[..len].to_vec();
+                    kernels.activate(activation, &mut gate, &y[..len]);
+                    gate
+                };
+                let [silu, gelu] = [Activation::Silu, Activation::Gelu].map(gated);
+                let clamped = gated(Activation::ClampedSwiglu);
+                let mut capped = x[..len].to_vec();
+                kernels.soft_cap(&mut capped, 30.0);
                 let mut norm = x[..len].iter().map(|v| v.clamp(-9e9, 9e9)).collect::<Vec<_>>();
                 kernels.rms_norm(&mut norm, &y[..len], 1e-5);
-                [silu, gelu, norm].map(|v| bits(&v))
+                [silu, gelu, clamped, capped, norm].map(|v| bits(&v))
             };
             assert_eq!(apply(&path), apply(&scalar), "{path:?} {len}");
         }
@@ -344,13 +350,8 @@ impl Cache {
 }
 
 /// The attention computed segment by segment, then merged.
-fn in_parts(
-    kernels: &Kernels,
-    queries: &[&[f32]],
-    visible: &[(usize, usize)],
-    slab: &KvSlab<'_>,
-) -> Vec<u32> {
-    let queries = HeadQueries { queries, visible };
+fn in_parts(kernels: &Kernels, queries: HeadQueries<'_>, slab: &KvSlab<'_>) -> Vec<u32> {
+    let (visible, sinks) = (queries.visible, queries.sinks);
     let segments = queries.segments();
     let part = visible.len() * (slab.padded_dim + crate::STATE);
     let mut parts = vec![f32::NAN; segments.len() * part];
@@ -358,13 +359,12 @@ fn in_parts(
         kernels.attend_segments(queries, slab, segment..segment + 1, out);
     }
     let mut out = vec![0.0; visible.len() * slab.padded_dim];
-    kernels.merge_segments(visible, segments.start, &parts, &mut out);
+    kernels.merge_segments((visible, sinks), segments.start, &parts, &mut out);
     bits(&out)
 }
 
 #[test]
 fn attention_is_the_same_on_every_path_and_in_every_tiling() {
-    let scalar = Kernels::with_isa(Isa::Scalar).unwrap();
     for kind in KvType::ALL {
         for (dim, positions) in [(16, 5), (64, 300), (24, 140), (96, 129), (80, 260), (256, 33)] {
             let cache = cache(kind, positions, dim, dim as u64);
@@ -380,24 +380,80 @@ fn attention_is_the_same_on_every_path_and_in_every_tiling() {
                     (if q % 3 == 0 { end.saturating_sub(20) } else { 0 }, end)
                 })
                 .collect();
-            let attend = |kernels: &Kernels, from: usize, to: usize| {
-                let mut out = vec![0.0; (to - from) * slab.padded_dim];
-                let tile = HeadQueries { queries: &queries[from..to], visible: &visible[from..to] };
-                kernels.attend(tile, &slab, &mut out);
-                bits(&out)
-            };
-            let want = attend(&scalar, 0, count);
-            for path in paths() {
-                assert_eq!(attend(&path, 0, count), want, "{kind:?} {dim} {path:?}");
-                assert_eq!(in_parts(&path, &queries, &visible, &slab), want, "{dim} {path:?}");
-                for q in 0..count {
-                    let at = q * slab.padded_dim;
-                    let alone = attend(&path, q, q + 1);
-                    assert_eq!(alone, want[at..at + slab.padded_dim], "{dim} {q} {path:?}");
-                }
+            let sinks: Vec<f32> = (0..count).map(|_| random.float()).collect();
+            for (soft_cap, sinks) in [(0.0, &[][..]), (4.0, &[]), (0.0, &sinks), (50.0, &sinks)] {
+                let all = HeadQueries { queries: &queries, visible: &visible, soft_cap, sinks };
+                check_attention(all, &slab);
             }
         }
     }
+}
+
+/// Compares every path with the definition, of all queries together, one by one, and in parts.
+fn check_attention(all: HeadQueries<'_>, slab: &KvSlab<'_>) {
+    let (count, dim) = (all.queries.len(), slab.padded_dim);
+    let attend = |kernels: &Kernels, from: usize, to: usize| {
+        let mut out = vec![0.0; (to - from) * dim];
+        kernels.attend(all.part(from..to), slab, &mut out);
+        bits(&out)
+    };
+    let want = attend(&Kernels::with_isa(Isa::Scalar).unwrap(), 0, count);
+    let (kind, soft_cap) = (slab.kind, all.soft_cap);
+    for path in paths() {
+        let way = format!("{kind:?} {dim} cap {soft_cap} {path:?}");
+        assert_eq!(attend(&path, 0, count), want, "{way}");
+        assert_eq!(in_parts(&path, all, slab), want, "{way}");
+        for q in 0..count {
+            let alone = attend(&path, q, q + 1);
+            assert_eq!(alone, want[q * dim..(q + 1) * dim], "{way} query {q}");
+        }
+    }
+}
+
+#[test]
+fn a_soft_cap_is_the_hyperbolic_tangent_and_keeps_what_is_no_number() {
+    for cap in [4.0f32, 30.0, 50.0] {
+        for i in -4_000..4_000 {
+            let x = i as f32 / 10.0;
+            let want = f64::from(cap) * (f64::from(x) / f64::from(cap)).tanh();
+            let error = (f64::from(crate::math::soft_cap(x, cap)) - want).abs();
+            assert!(error < 4e-7 * f64::from(cap), "{x} under {cap}: {error:e}");
+        }
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            assert!(crate::math::soft_cap(bad, cap).is_nan(), "{bad}");
+        }
+    }
+}
+
+#[test]
+fn a_clamped_gate_has_the_stated_bounds() {
+    let want = |g: f64, u: f64| {
+        let (g, u) = (g.min(7.0), u.clamp(-7.0, 7.0));
+        (u + 1.0) * g / (1.0 + (-1.702 * g).exp())
+    };
+    for (g, u) in [(0.5, 0.25), (-3.0, 2.0), (9.0, 9.0), (-20.0, -9.0), (7.0, -7.0)] {
+        let got = f64::from(crate::math::clamped_swiglu(g, u));
+        assert!((got - want(g.into(), u.into())).abs() < 1e-5, "{g} {u}: {got}");
+    }
+    assert!(crate::math::clamped_swiglu(f32::NAN, 1.0).is_nan());
+    assert!(crate::math::clamped_swiglu(1.0, f32::NAN).is_nan());
+}
+
+#[test]
+fn a_sink_takes_its_share_of_the_softmax() {
+    let cache = cache(KvType::F32, 40, 16, 3);
+    let mut random = Random(2);
+    let query: Vec<f32> = (0..16).map(|_| random.float()).collect();
+    let attend = |sinks: &[f32]| {
+        let mut out = vec![0.0; 16];
+        let (queries, visible) = (&[query.as_slice()][..], &[(0, 40)][..]);
+        let queries = HeadQueries { queries, visible, soft_cap: 0.0, sinks };
+        Kernels::best().attend(queries, &cache.slab(), &mut out);
+        out
+    };
+    let (without, unheard, all) = (attend(&[]), attend(&[-1e4]), attend(&[1e4]));
+    assert_eq!(bits(&without), bits(&unheard));
+    assert_eq!(all, [0.0; 16]);
 }
 
 #[test]
@@ -415,7 +471,8 @@ fn scores_that_are_no_numbers_are_the_same_on_every_path() {
         for visible in [(0, positions), (2, 137), (0, 16)] {
             let attend = |kernels: &Kernels| {
                 let mut out = vec![0.0; dim];
-                let queries = HeadQueries { queries: &[&query], visible: &[visible] };
+                let (queries, visible) = (&[query.as_slice()][..], &[visible][..]);
+                let queries = HeadQueries { queries, visible, ..HeadQueries::default() };
                 kernels.attend(queries, &cache.slab(), &mut out);
                 bits(&out)
             };

@@ -104,7 +104,8 @@ fn attended(cache: &Cache, request: RequestId) -> Vec<u32> {
         (1..3u8).map(|q| (0..20u8).map(|d| f32::from(d % (3 + q)) / 4096.0).collect()).collect();
     let queries: Vec<&[f32]> = queries.iter().map(Vec::as_slice).collect();
     let mut out = vec![0.0; 2 * 32];
-    let queries = HeadQueries { queries: &queries, visible: &[(0, 50), (7, 49)] };
+    let queries =
+        HeadQueries { queries: &queries, visible: &[(0, 50), (7, 49)], ..HeadQueries::default() };
     Kernels::best().attend(queries, &layer.slab(table, 1), &mut out);
     out.iter().map(|x| x.to_bits()).collect()
 }

@@ -7,7 +7,7 @@ use causeway_kv_cache::Cache;
 use causeway_request::RequestId;
 
 use crate::forward::{Row, Span, add};
-use crate::{Model, Workspace, rope};
+use crate::{HeadNorms, Model, Workspace, rope};
 
 /// Query positions of one head group that one work item computes.
 const POSITIONS_PER_ITEM: usize = 8;
@@ -34,7 +34,7 @@ impl Model {
     pub(crate) fn keep(&self, index: usize, rows: &[Row], cache: &mut Cache, work: &mut Workspace) {
         let (layer, shape) = (&self.layers[index], &self.config.shape);
         let (head_dim, kv_dim) = (shape.head_dim, shape.n_kv_heads * shape.head_dim);
-        let turns = &self.ropes[self.config.layers[index].rope];
+        let turns = self.turns(index);
         let places: Vec<_> = rows.iter().map(|row| (row.request, row.position)).collect();
         let mut blocks = cache.open_blocks(index, &places);
         let (keys, values) = (&work.key, &work.value);
@@ -50,11 +50,17 @@ impl Model {
                 if !layer.key_norm.is_empty() {
                     self.kernels.rms_norm(k, &layer.key_norm, self.eps());
                 }
-                let angles = turns.angles(rows[row].position);
-                k.chunks_exact_mut(head_dim).for_each(|k| rope::rotate(k, angles));
+                if let Some(turns) = turns {
+                    rope::rotate(k, head_dim, turns.angles(rows[row].position));
+                }
                 block.write(rows[row].position, k, v);
             }
         });
+    }
+
+    /// What turns a layer's queries and keys.
+    fn turns(&self, index: usize) -> Option<&rope::Rope> {
+        self.config.layers[index].rope.map(|rope| &self.ropes[rope])
     }
 
     /// Softmax attention of every row over the positions it may see, as the output projection
@@ -150,7 +156,9 @@ impl Model {
             let out = &mut out[..mine.len() * segment_len];
             let (queries, visible) = &queries[place];
             let queries: Vec<&[f32]> = queries.chunks_exact(self.config.shape.head_dim).collect();
-            let queries = HeadQueries { queries: &queries, visible };
+            let soft_cap = self.config.score_cap;
+            // A sink joins where the segments are merged.
+            let queries = HeadQueries { queries: &queries, visible, soft_cap, sinks: &[] };
             let (store, table) = cache.view(run.request, index);
             self.kernels.attend_segments(queries, &store.slab(table, head), mine, out);
         });
@@ -186,22 +194,31 @@ impl Model {
         let (layer, shape) = (&self.layers[index], &self.config.shape);
         let (head_dim, group) = (shape.head_dim, shape.n_heads / shape.n_kv_heads);
         let (q_dim, width) = (shape.n_heads * head_dim, group * head_dim);
-        let turns = &self.ropes[self.config.layers[index].rope];
+        let turns = self.turns(index);
         let first = head * width;
         let bias = layer.query.bias.get(first..first + width).unwrap_or_default();
         let mut queries = Vec::with_capacity(run.count * width);
         let mut visible = Vec::with_capacity(run.count * group);
         for i in 0..run.count {
             let (start, at) = (queries.len(), (run.row + i) * q_dim + first);
-            queries.extend_from_slice(&query[at..at + width]);
-            let heads = &mut queries[start..];
-            add(heads, bias);
-            if !layer.query_norm.is_empty() {
-                self.kernels.rms_norm(heads, &layer.query_norm, self.eps());
+            if self.config.head_norms == HeadNorms::Whole {
+                let mut whole = query[at - first..][..q_dim].to_vec();
+                add(&mut whole, &layer.query.bias);
+                self.kernels.rms_norm(&mut whole, &layer.query_norm, self.eps());
+                queries.extend_from_slice(&whole[first..first + width]);
+            } else {
+                queries.extend_from_slice(&query[at..at + width]);
+                let heads = &mut queries[start..];
+                add(heads, bias);
+                if !layer.query_norm.is_empty() {
+                    self.kernels.rms_norm(heads, &layer.query_norm, self.eps());
+                }
             }
+            let heads = &mut queries[start..];
             let position = run.position + i;
-            let angles = turns.angles(position);
-            heads.chunks_exact_mut(head_dim).for_each(|q| rope::rotate(q, angles));
+            if let Some(turns) = turns {
+                rope::rotate(heads, head_dim, turns.angles(position));
+            }
             heads.iter_mut().for_each(|q| *q *= self.config.attention_scale);
             let sees = (self.first_seen(index, position), position + 1);
             visible.extend((0..group).map(|_| sees));
@@ -221,10 +238,13 @@ impl Model {
         let head_dim = self.config.shape.head_dim;
         let (group, padded) = self.group_and_padded();
         let mut out = vec![0.0; run.count * group * padded];
+        let sinks = self.layers[index].sinks.get(head * group..(head + 1) * group);
+        let sinks = sinks.unwrap_or_default().repeat(run.count);
         if parts.is_empty() {
             let (queries, visible) = self.queries((index, head), run, query);
             let queries: Vec<&[f32]> = queries.chunks_exact(head_dim).collect();
-            let queries = HeadQueries { queries: &queries, visible: &visible };
+            let (visible, soft_cap) = (visible.as_slice(), self.config.score_cap);
+            let queries = HeadQueries { queries: &queries, visible, soft_cap, sinks: &sinks };
             let (store, table) = cache.view(run.request, index);
             self.kernels.attend(queries, &store.slab(table, head), &mut out);
         } else {
@@ -232,7 +252,8 @@ impl Model {
             let visible = vec![sees; group];
             let segments = self.segments(index, run);
             let parts = &parts[..segments.len() * group * (padded + STATE)];
-            self.kernels.merge_segments(&visible, segments.start, parts, &mut out);
+            let seen = (visible.as_slice(), sinks.as_slice());
+            self.kernels.merge_segments(seen, segments.start, parts, &mut out);
         }
         for (i, out) in out.chunks_exact_mut(group * padded).enumerate() {
             for member in (1..group).filter(|_| padded > head_dim) {

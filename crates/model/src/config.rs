@@ -2,6 +2,8 @@
 
 use causeway_kv_cache::LayerShape;
 
+use crate::families::{HeadNorms, Norms};
+use crate::rope::{RopeConfig, to_f32};
 use crate::{Activation, ConfigError};
 
 /// The sizes of a model.
@@ -18,21 +20,26 @@ pub struct Shape {
     pub context_len: usize,
 }
 
-/// Rotary position embedding (RoPE, Su et al. 2021); pairs are (i, i + d/2).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RopeConfig {
-    pub base: f32,
-    /// Positions are divided by this (linear scaling, 1 for none).
-    pub factor: f32,
-}
-
 /// What sets one layer apart from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayerConfig {
     /// Positions a query reads, its own among them; `None` reads all.
     pub window: Option<usize>,
-    /// Which of `Config::ropes` turns its queries and keys.
-    pub rope: usize,
+    /// Which of `Config::ropes` turns its queries and keys; `None` leaves them.
+    pub rope: Option<usize>,
+    /// Its feed-forward part is `Config::experts`.
+    pub has_experts: bool,
+}
+
+/// A feed-forward part of several, of which each row goes through a few.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Experts {
+    pub count: usize,
+    /// How many a row goes through: those with the largest router logits.
+    pub used: usize,
+    pub ffn_dim: usize,
+    /// Shares are a softmax over the chosen experts' logits, else over all experts'.
+    pub renormalised: bool,
 }
 
 /// Everything that distinguishes one model from another, but its weights.
@@ -47,8 +54,21 @@ pub struct Config {
     pub embedding_scale: f32,
     /// Queries are multiplied by this before they meet the keys.
     pub attention_scale: f32,
+    /// What a part adds to the stream is multiplied by this before.
+    pub residual_scale: f32,
+    /// Logits are divided by this.
+    pub logit_divisor: f32,
+    /// Soft cap of attention's scores; 0 for none.
+    pub score_cap: f32,
+    /// Soft cap of logits; 0 for none.
+    pub logit_cap: f32,
+    pub norms: Norms,
+    pub head_norms: HeadNorms,
+    /// Each head has a score that joins its softmax and brings no value.
+    pub has_sinks: bool,
     pub ropes: Vec<RopeConfig>,
     pub layers: Vec<LayerConfig>,
+    pub experts: Option<Experts>,
     /// Added to every norm weight at load: 1 where the file stores `weight - 1`.
     pub norm_offset: f32,
     /// Rows of the query and key weights lie in interleaved pairs and are put back in order.
@@ -61,6 +81,7 @@ const HEADS_MAX: usize = 1_024;
 pub(crate) const DIM_MAX: usize = 1 << 20;
 const CONTEXT_MAX: usize = 1 << 24;
 const WINDOW_MAX: usize = CONTEXT_MAX;
+const EXPERTS_MAX: usize = 4_096;
 
 impl Config {
     /// Refuses sizes that no model has, and sizes that contradict each other.
@@ -104,18 +125,35 @@ impl Config {
                 return Err(ConfigError::Size { name, value: window, most: WINDOW_MAX });
             }
         }
-        let mut numbers = vec![
+        if let Some(experts) = self.experts {
+            experts.check()?;
+        }
+        self.ropes.iter().try_for_each(|rope| rope.check(head_dim))?;
+        self.check_numbers()
+    }
+
+    fn check_numbers(&self) -> Result<(), ConfigError> {
+        for (name, value) in [("score cap", self.score_cap), ("logit cap", self.logit_cap)] {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(ConfigError::Number { name, value });
+            }
+        }
+        let numbers = [
             ("norm epsilon", self.norm_eps),
             ("embedding scale", self.embedding_scale),
             ("attention scale", self.attention_scale),
+            ("residual scale", self.residual_scale),
+            ("logit divisor", self.logit_divisor),
         ];
-        for rope in &self.ropes {
-            numbers.extend([("RoPE base", rope.base), ("RoPE factor", rope.factor)]);
-        }
         match numbers.into_iter().find(|(_, value)| !(value.is_finite() && *value > 0.0)) {
             Some((name, value)) => Err(ConfigError::Number { name, value }),
             None => Ok(()),
         }
+    }
+
+    /// The longest row between the two halves of a feed-forward part.
+    pub(crate) fn inner_dim(&self) -> usize {
+        self.shape.ffn_dim.max(self.experts.map_or(0, |experts| experts.ffn_dim))
     }
 
     /// What each layer keeps per position.
@@ -125,4 +163,25 @@ impl Config {
         let shape = |layer: &LayerConfig| LayerShape { n_kv_heads, head_dim, window: layer.window };
         self.layers.iter().map(shape).collect()
     }
+}
+
+impl Experts {
+    fn check(&self) -> Result<(), ConfigError> {
+        let Self { count, used, ffn_dim, .. } = *self;
+        for (name, value, most) in [
+            ("expert count", count, EXPERTS_MAX),
+            ("experts of a row", used, count),
+            ("feed-forward size of an expert", ffn_dim, DIM_MAX),
+        ] {
+            if value == 0 || value > most {
+                return Err(ConfigError::Size { name, value, most });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `1 / sqrt(size)`, the usual attention scale of a head size.
+pub(crate) fn root_scale(size: usize) -> f32 {
+    1.0 / to_f32(size).sqrt()
 }

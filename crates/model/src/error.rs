@@ -7,7 +7,7 @@ use causeway_weights::WeightsError;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("architecture `{name}` is not supported: {known} are")]
-    Architecture { name: String, known: &'static str },
+    Architecture { name: String, known: String },
     #[error("`{key}` is missing")]
     Missing { key: String },
     #[error("`{key}` is {value}, wanted {wanted}")]
@@ -20,6 +20,8 @@ pub enum ConfigError {
     HeadGroups { n_heads: usize, n_kv_heads: usize },
     #[error("head size {head_dim} is odd, RoPE turns pairs")]
     OddHead { head_dim: usize },
+    #[error("{found} RoPE factors are given, a head has {wanted} pairs")]
+    RopeFactors { found: usize, wanted: usize },
     #[error(transparent)]
     Metadata(#[from] WeightsError),
 }

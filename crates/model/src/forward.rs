@@ -4,7 +4,7 @@ use causeway_kernels::{BLOCK, NonFinite, NormStep, QuantisedRows};
 use causeway_kv_cache::Cache;
 use causeway_request::{RequestId, TokenId};
 
-use crate::load::{LayerWeights, Linear};
+use crate::load::{FeedForward, Gated, LayerWeights, Linear};
 use crate::{Model, ModelError, Workspace};
 
 /// Rows that one work item of an element-wise step takes.
@@ -160,11 +160,12 @@ impl Model {
     }
 
     /// Adds what the part before gave to the stream and norms the stream for the next part, as
-    /// codes and, where one of `readers` has float weights, as floats.
+    /// codes and, where one of `readers` has float weights or wants to choose rows, as floats.
     fn next_part(
         &self,
         (added_norm, norm): (&[f32], &[f32]),
         readers: &[&Linear],
+        chooses_rows: bool,
         work: &mut Workspace,
     ) -> Result<(), NonFinite> {
         let hidden_dim = self.config.shape.hidden_dim;
@@ -178,11 +179,16 @@ impl Model {
         };
         let x = (work.x.as_mut_slice(), hidden_dim);
         self.kernels.norm_step(x, &step, &mut work.quantised, &self.pool)?;
-        if !readers.iter().all(is_quantised) {
+        if codes && norm.is_empty() {
+            self.kernels.quantise(&work.x, hidden_dim, &mut work.quantised, &self.pool)?;
+        }
+        if chooses_rows || !readers.iter().all(is_quantised) {
             work.normed.clone_from(&work.x);
-            self.pool.chunks(&mut work.normed, ROWS_PER_ITEM * hidden_dim, &|_, x| {
-                self.kernels.rms_norm(x, norm, self.eps());
-            });
+            if !norm.is_empty() {
+                self.pool.chunks(&mut work.normed, ROWS_PER_ITEM * hidden_dim, &|_, x| {
+                    self.kernels.rms_norm(x, norm, self.eps());
+                });
+            }
         }
         Ok(())
     }
@@ -197,7 +203,7 @@ impl Model {
     ) -> Result<(), NonFinite> {
         let layer = &self.layers[index];
         let readers = [&layer.query, &layer.key, &layer.value];
-        self.next_part((added_norm, &layer.attention_norm), &readers, work)?;
+        self.next_part((added_norm, &layer.attention_norm), &readers, false, work)?;
         let Workspace { query, key, value, .. } = work;
         let outputs = &mut [(readers[0], query), (readers[1], key), (readers[2], value)];
         self.products((&work.normed, &work.quantised), rows.len(), outputs);
@@ -218,49 +224,79 @@ impl Model {
         let outputs = &mut [(output, &mut work.added)];
         self.products((&work.attended, &work.quantised), rows, outputs);
         add_bias(output, &mut work.added);
+        self.scale_added(work);
         Ok(())
     }
 
-    /// What the feed-forward part adds: `down(act(gate(n)) * up(n))` on the normed stream n.
+    /// What a part adds, as the stream takes it.
+    fn scale_added(&self, work: &mut Workspace) {
+        let scale = self.config.residual_scale;
+        if scale.to_bits() != 1.0_f32.to_bits() {
+            work.added.iter_mut().for_each(|added| *added *= scale);
+        }
+    }
+
+    /// What the feed-forward part adds.
     fn feed_forward(&self, layer: &LayerWeights, work: &mut Workspace) -> Result<(), NonFinite> {
-        let readers = [&layer.gate, &layer.up];
-        self.next_part((&layer.post_attention_norm, &layer.ffn_norm), &readers, work)?;
+        let norms = (layer.post_attention_norm.as_slice(), layer.ffn_norm.as_slice());
         let rows = work.x.len() / self.config.shape.hidden_dim;
-        let (gate, up) = (&layer.gate.weight, &layer.up.weight);
-        let matrices = [gate, up, &layer.down.weight];
+        match &layer.feed_forward {
+            FeedForward::One(one) => {
+                self.next_part(norms, &[&one.gate, &one.up], false, work)?;
+                self.gated(one, rows, work)?;
+            }
+            FeedForward::Experts { router, experts } => {
+                self.next_part(norms, &[router], true, work)?;
+                self.through_experts(router, experts, rows, work)?;
+            }
+        }
+        self.scale_added(work);
+        Ok(())
+    }
+
+    /// `added = down(act(gate(n)) * up(n))` on the normed stream n.
+    pub(crate) fn gated(
+        &self,
+        part: &Gated,
+        rows: usize,
+        work: &mut Workspace,
+    ) -> Result<(), NonFinite> {
+        let (gate, up) = (&part.gate.weight, &part.up.weight);
+        let matrices = [gate, up, &part.down.weight];
         let is_fused = matrices.iter().all(|weight| weight.format().is_quantised())
             && gate.rows().is_multiple_of(BLOCK)
-            && readers.iter().all(|linear| linear.bias.is_empty());
+            && part.gate.bias.is_empty()
+            && part.up.bias.is_empty();
         if is_fused {
             let (from, to) = (&work.quantised, &mut work.inner);
             self.kernels.gated((gate, up), self.config.activation, from, to, &self.pool)?;
         } else {
-            self.gated_floats(layer, rows, work)?;
+            self.gated_floats(part, rows, work)?;
         }
-        let outputs = &mut [(&layer.down, &mut work.added)];
+        let outputs = &mut [(&part.down, &mut work.added)];
         self.products((&work.gate, &work.inner), rows, outputs);
-        add_bias(&layer.down, &mut work.added);
+        add_bias(&part.down, &mut work.added);
         Ok(())
     }
 
     /// The gated product in `work.gate`, and its codes where the down projection wants them.
     fn gated_floats(
         &self,
-        layer: &LayerWeights,
+        part: &Gated,
         rows: usize,
         work: &mut Workspace,
     ) -> Result<(), NonFinite> {
         let Workspace { gate, up, normed, quantised, inner, .. } = work;
-        self.products((normed, quantised), rows, &mut [(&layer.gate, gate), (&layer.up, up)]);
-        add_bias(&layer.gate, gate);
-        add_bias(&layer.up, up);
-        let ffn_dim = layer.gate.weight.rows();
+        self.products((normed, quantised), rows, &mut [(&part.gate, gate), (&part.up, up)]);
+        add_bias(&part.gate, gate);
+        add_bias(&part.up, up);
+        let ffn_dim = part.gate.weight.rows();
         let len = ROWS_PER_ITEM * ffn_dim;
         self.pool.chunks(gate, len, &|item, gate| {
             let up = &up[item * len..item * len + gate.len()];
             self.kernels.activate(self.config.activation, gate, up);
         });
-        if layer.down.weight.format().is_quantised() {
+        if part.down.weight.format().is_quantised() {
             self.kernels.quantise(gate, ffn_dim, inner, &self.pool)?;
         }
         Ok(())
@@ -278,7 +314,24 @@ impl Model {
             let (layer, position) = (self.layers.len(), rows[source.row].position);
             ModelError::NotFinite { layer, position, source }
         })?;
+        self.shape_logits(work);
         Ok(Logits { vocab_size, values: &work.logits })
+    }
+
+    /// Divides and caps logits, in families that do.
+    fn shape_logits(&self, work: &mut Workspace) {
+        let (divisor, cap) = (self.config.logit_divisor, self.config.logit_cap);
+        let vocab_size = self.config.shape.vocab_size;
+        if divisor.to_bits() != 1.0_f32.to_bits() {
+            self.pool.chunks(&mut work.logits, vocab_size, &|_, row| {
+                row.iter_mut().for_each(|logit| *logit /= divisor);
+            });
+        }
+        if cap > 0.0 {
+            self.pool.chunks(&mut work.logits, vocab_size, &|_, row| {
+                self.kernels.soft_cap(row, cap);
+            });
+        }
     }
 
     /// `normed . output^T`. A quantised output meets its activations with twice the bits: the
@@ -298,7 +351,7 @@ impl Model {
 
     /// Several products of the same input without their biases, each with the form of the input
     /// that its weights meet.
-    fn products(
+    pub(crate) fn products(
         &self,
         (floats, codes): (&[f32], &QuantisedRows),
         rows: usize,
@@ -321,7 +374,7 @@ impl Model {
 }
 
 /// Adds a projection's bias to each row, where it has one.
-fn add_bias(linear: &Linear, out: &mut [f32]) {
+pub(crate) fn add_bias(linear: &Linear, out: &mut [f32]) {
     if !linear.bias.is_empty() {
         out.chunks_exact_mut(linear.bias.len()).for_each(|row| add(row, &linear.bias));
     }

@@ -1,16 +1,11 @@
 //! GGUF metadata to `Config`: the format's names stop here.
 
-use causeway_weights::{Metadata, ModelFile};
+use causeway_weights::{Array, Metadata, ModelFile, Tensor, Value};
 
-use crate::config::DIM_MAX;
-use crate::{Activation, Config, ConfigError, LayerConfig, RopeConfig, Shape};
-
-/// Architectures read from GGUF.
-const KNOWN: &str = "llama, qwen2 and gemma3";
-/// Every sixth layer of gemma3 reads everything; the files carry no key for it.
-const GEMMA3_PATTERN: usize = 6;
-/// RoPE base of gemma3's windowed layers; the files carry no key for it.
-const GEMMA3_LOCAL_BASE: f32 = 10_000.0;
+use crate::config::{DIM_MAX, Experts, root_scale};
+use crate::families::Family;
+use crate::rope::{RopeConfig, RopeScaling, to_f32, yarn_magnitude};
+use crate::{Config, ConfigError, LayerConfig, Shape};
 
 /// Keys under the architecture's own prefix.
 struct Keys<'a> {
@@ -23,95 +18,187 @@ impl Keys<'_> {
         format!("{}.{key}", self.prefix)
     }
 
+    fn missing(&self, key: &str) -> ConfigError {
+        ConfigError::Missing { key: self.name(key) }
+    }
+
     fn size(&self, key: &str) -> Result<Option<usize>, ConfigError> {
         Ok(self.metadata.u32(&self.name(key))?.map(|value| value as usize))
     }
 
     fn wanted_size(&self, key: &str) -> Result<usize, ConfigError> {
-        self.size(key)?.ok_or_else(|| ConfigError::Missing { key: self.name(key) })
+        self.size(key)?.ok_or_else(|| self.missing(key))
     }
 
     fn number(&self, key: &str) -> Result<Option<f32>, ConfigError> {
         Ok(self.metadata.f32(&self.name(key))?)
     }
 
-    /// Linear RoPE factor; other kinds of scaling are refused by name.
-    fn rope_factor(&self) -> Result<f32, ConfigError> {
-        let key = "rope.scaling.type";
-        let kind = self.metadata.string(&self.name(key))?.unwrap_or("none");
-        match kind {
-            "none" => Ok(1.0),
-            "linear" => Ok(self.number("rope.scaling.factor")?.unwrap_or(1.0)),
-            other => Err(ConfigError::Value {
-                key: self.name(key),
-                value: format!("`{other}`"),
-                wanted: "none or linear",
-            }),
-        }
+    fn wanted_number(&self, key: &str) -> Result<f32, ConfigError> {
+        self.number(key)?.ok_or_else(|| self.missing(key))
     }
+
+    fn wrong(&self, key: &str, value: impl ToString, wanted: &'static str) -> ConfigError {
+        ConfigError::Value { key: self.name(key), value: value.to_string(), wanted }
+    }
+}
+
+/// The family by a file's architecture.
+pub(crate) fn family(file: &ModelFile) -> Result<Family, ConfigError> {
+    let key = "general.architecture";
+    let name = file.metadata().string(key)?;
+    let name = name.ok_or_else(|| ConfigError::Missing { key: key.to_owned() })?;
+    Family::find(name, |family| family.gguf)
 }
 
 /// Reads the config of a GGUF file.
 pub(crate) fn config(file: &ModelFile) -> Result<Config, ConfigError> {
-    let metadata = file.metadata();
-    let architecture = metadata
-        .string("general.architecture")?
-        .ok_or_else(|| ConfigError::Missing { key: "general.architecture".to_owned() })?;
-    if !matches!(architecture, "llama" | "qwen2" | "gemma3") {
-        let name = architecture.to_owned();
-        return Err(ConfigError::Architecture { name, known: KNOWN });
-    }
-    let keys = Keys { metadata, prefix: architecture.to_owned() };
+    let family = family(file)?;
+    let keys = Keys { metadata: file.metadata(), prefix: family.gguf.to_owned() };
     let shape = shape(&keys, file)?;
-    let rotated = keys.size("rope.dimension_count")?.unwrap_or(shape.head_dim);
-    if rotated != shape.head_dim {
-        return Err(ConfigError::Value {
-            key: keys.name("rope.dimension_count"),
-            value: rotated.to_string(),
-            wanted: "the head size",
-        });
+    let mut ropes = vec![rope(&keys, &family, file, &shape)?];
+    ropes.extend(family.local_base.map(|base| RopeConfig::plain(base, ropes[0].dims)));
+    let embedding_root =
+        if family.scales_embedding { to_f32(shape.hidden_dim).sqrt() } else { 1.0 };
+    let is_large = shape.n_layers >= family.large_from;
+    let scaled_by = if is_large { shape.hidden_dim / shape.n_heads } else { shape.head_dim };
+    let (score_cap, logit_cap) = family.soft_caps;
+    let layers = layers(&keys, &family, file, shape.n_layers)?;
+    Ok(Config {
+        architecture: family.gguf.to_owned(),
+        norm_eps: keys.wanted_number("attention.layer_norm_rms_epsilon")?,
+        activation: family.activation,
+        embedding_scale: keys.number("embedding_scale")?.unwrap_or(embedding_root),
+        attention_scale: keys.number("attention.scale")?.unwrap_or_else(|| root_scale(scaled_by)),
+        residual_scale: keys.number("residual_scale")?.unwrap_or(1.0),
+        logit_divisor: keys.number("logit_scale")?.unwrap_or(1.0),
+        score_cap: keys.number("attn_logit_softcapping")?.unwrap_or(score_cap),
+        logit_cap: keys.number("final_logit_softcapping")?.unwrap_or(logit_cap),
+        norms: family.norms,
+        head_norms: family.head_norms,
+        has_sinks: family.has_sinks,
+        experts: experts(&keys, &shape)?.filter(|_| layers.iter().any(|layer| layer.has_experts)),
+        // The weights are stored as they are multiplied.
+        norm_offset: 0.0,
+        pairs_interleaved: family.pairs_interleaved,
+        layers,
+        ropes,
+        shape,
+    })
+}
+
+/// The RoPE of the layers that read everything.
+fn rope(
+    keys: &Keys<'_>,
+    family: &Family,
+    file: &ModelFile,
+    shape: &Shape,
+) -> Result<RopeConfig, ConfigError> {
+    let key = "rope.dimension_count";
+    let dims = keys.size(key)?.unwrap_or(shape.head_dim);
+    if family.pairs_interleaved && dims != shape.head_dim {
+        return Err(keys.wrong(key, dims, "the head size"));
+    }
+    if dims > shape.head_dim {
+        return Err(keys.wrong(key, dims, "at most the head size"));
     }
     let base = keys.number("rope.freq_base")?.unwrap_or(10_000.0);
-    let rope = RopeConfig { base, factor: keys.rope_factor()? };
-    let key = "attention.layer_norm_rms_epsilon";
-    let norm_eps = keys.number(key)?.ok_or_else(|| ConfigError::Missing { key: keys.name(key) })?;
-    #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^24")]
-    let (head_dim, hidden_dim) = (shape.head_dim as f32, shape.hidden_dim as f32);
-    let plain = Config {
-        architecture: architecture.to_owned(),
-        shape,
-        norm_eps,
-        activation: Activation::Silu,
-        embedding_scale: 1.0,
-        attention_scale: 1.0 / head_dim.sqrt(),
-        ropes: vec![rope],
-        layers: vec![LayerConfig { window: None, rope: 0 }; shape.n_layers],
-        norm_offset: 0.0,
-        pairs_interleaved: architecture == "llama",
+    let original = keys.size("rope.scaling.original_context_length")?;
+    let original = original.unwrap_or(shape.context_len);
+    let factors = |name| file.tensor(name).map(|tensor| factors(&tensor)).transpose();
+    let own = factors("rope_freqs.weight")?;
+    let long = factors("rope_factors_long.weight")?.zip(factors("rope_factors_short.weight")?);
+    let key = "rope.scaling.type";
+    let kind = keys.metadata.string(&keys.name(key))?.unwrap_or("none");
+    let factor = || keys.number("rope.scaling.factor");
+    let (scaling, magnitude) = match (kind, own, long) {
+        ("none" | "longrope", _, Some((long, short))) => {
+            (RopeScaling::LongRope { short, long, original }, 1.0)
+        }
+        ("none", Some(factors), None) => (RopeScaling::Factors(factors), 1.0),
+        ("none", None, None) => (RopeScaling::None, 1.0),
+        ("linear", None, None) => (RopeScaling::Linear { factor: factor()?.unwrap_or(1.0) }, 1.0),
+        ("yarn", None, None) => {
+            let factor = factor()?.ok_or_else(|| keys.missing("rope.scaling.factor"))?;
+            let fast = keys.number("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0);
+            let slow = keys.number("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0);
+            // The one family that does not round its bounds cannot say so in these keys.
+            let truncate = !family.has_sinks;
+            let scaling = RopeScaling::Yarn { factor, original, fast, slow, truncate };
+            (scaling, yarn_magnitude(factor, 1.0))
+        }
+        ("longrope", _, None) => {
+            let key = "rope_factors_long.weight".to_owned();
+            return Err(ConfigError::Missing { key });
+        }
+        (kind, own, _) => {
+            let beside = if own.is_some() { " beside rope_freqs.weight" } else { "" };
+            let value = format!("`{kind}`{beside}");
+            return Err(keys.wrong(key, value, "none, linear, yarn or longrope"));
+        }
     };
-    if architecture != "gemma3" {
-        return Ok(plain);
+    let given = keys.number("rope.scaling.attn_factor")?.unwrap_or(1.0);
+    Ok(RopeConfig { base, dims, scaling, magnitude: magnitude * given })
+}
+
+/// Numbers that frequencies are divided by.
+fn factors(tensor: &Tensor<'_>) -> Result<Vec<f32>, ConfigError> {
+    tensor.to_f32().map_err(|_| ConfigError::Value {
+        key: tensor.name.to_owned(),
+        value: tensor.dtype.name().to_owned(),
+        wanted: "a type that can be read",
+    })
+}
+
+/// What each layer reads, and which of them have experts.
+fn layers(
+    keys: &Keys<'_>,
+    family: &Family,
+    file: &ModelFile,
+    n_layers: usize,
+) -> Result<Vec<LayerConfig>, ConfigError> {
+    let window = keys.size("attention.sliding_window")?.filter(|_| family.has_windows);
+    if window.is_none() && family.global_every > 0 {
+        return Err(keys.missing("attention.sliding_window"));
     }
-    let window = keys.wanted_size("attention.sliding_window")?;
-    let pattern = keys.size("attention.sliding_window_pattern")?.unwrap_or(GEMMA3_PATTERN);
-    if pattern == 0 {
-        return Err(ConfigError::Value {
-            key: keys.name("attention.sliding_window_pattern"),
-            value: pattern.to_string(),
-            wanted: "at least 1",
-        });
+    let key = "attention.sliding_window_pattern";
+    // Either a number, or a flag a layer that says whether it reads a window.
+    let (every, flags) = match keys.metadata.value(&keys.name(key)) {
+        Some(Value::Array(Array::Bool(flags))) => (family.global_every, Some(flags)),
+        _ => (keys.size(key)?.unwrap_or(family.global_every), None),
+    };
+    if every == 0 && family.global_every > 0 {
+        return Err(keys.wrong(key, every, "at least 1"));
     }
     let layer = |index: usize| {
-        let local = !(index + 1).is_multiple_of(pattern);
-        LayerConfig { window: local.then_some(window), rope: usize::from(local) }
+        let is_local = match flags {
+            None => family.is_local(index, every),
+            Some(flags) => *flags.get(index).ok_or_else(|| {
+                keys.wrong(key, format!("a list of {}", flags.len()), "a flag for each layer")
+            })?,
+        };
+        let turns = family.no_rope_every == 0 || !(index + 1).is_multiple_of(family.no_rope_every);
+        let rope = usize::from(is_local && family.local_base.is_some());
+        Ok(LayerConfig {
+            window: window.filter(|_| is_local),
+            rope: turns.then_some(rope),
+            has_experts: file.tensor(&format!("blk.{index}.ffn_gate_inp.weight")).is_some(),
+        })
     };
-    Ok(Config {
-        activation: Activation::Gelu,
-        embedding_scale: hidden_dim.sqrt(),
-        ropes: vec![rope, RopeConfig { base: GEMMA3_LOCAL_BASE, factor: 1.0 }],
-        layers: (0..shape.n_layers).map(layer).collect(),
-        ..plain
-    })
+    (0..n_layers).map(layer).collect()
+}
+
+fn experts(keys: &Keys<'_>, shape: &Shape) -> Result<Option<Experts>, ConfigError> {
+    let Some(count) = keys.size("expert_count")?.filter(|count| *count > 0) else {
+        return Ok(None);
+    };
+    let renormalised = keys.metadata.bool(&keys.name("expert_weights_norm"))?.unwrap_or(true);
+    Ok(Some(Experts {
+        count,
+        used: keys.wanted_size("expert_used_count")?,
+        ffn_dim: keys.size("expert_feed_forward_length")?.unwrap_or(shape.ffn_dim),
+        renormalised,
+    }))
 }
 
 fn shape(keys: &Keys<'_>, file: &ModelFile) -> Result<Shape, ConfigError> {

@@ -6,20 +6,25 @@
 mod attention;
 mod config;
 mod error;
+mod experts;
+mod families;
 mod forward;
 mod gguf;
 mod hf;
 mod load;
+mod loader;
 mod names;
 mod relay;
 mod rope;
 mod workspace;
 
 pub use causeway_kernels::Activation;
-pub use config::{Config, LayerConfig, RopeConfig, Shape};
+pub use config::{Config, Experts, LayerConfig, Shape};
 pub use error::{ConfigError, ModelError};
+pub use families::{HeadNorms, Norms};
 pub use forward::{Logits, Span};
 pub use load::{Model, Settings};
+pub use rope::{RopeConfig, RopeScaling};
 pub use workspace::Workspace;
 
 #[cfg(test)]

@@ -29,21 +29,34 @@ pub(crate) fn format(dtype: DType) -> Option<Format> {
     }
 }
 
+/// Where the rows that are wanted lie in a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// From a row on, one after the other.
+    Rows { first: usize },
+    /// The same, with each head's rows as interleaved pairs (2i, 2i + 1) that are wanted as
+    /// halves (i, i + d/2).
+    Interleaved { head_dim: usize },
+    /// Across `columns` rows from `first` on: number `offset + step * row` of each.
+    Across { first: usize, offset: usize, step: usize },
+}
+
 /// Rows of a tensor, in the order the forward pass wants them.
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
     /// Where the tensor lies: its pages are let go once they are re-laid.
     pub(crate) file: &'a ModelFile,
     pub(crate) tensor: Tensor<'a>,
-    /// Head size, where each head's rows lie as interleaved pairs (2i, 2i + 1) and are wanted
-    /// as halves (i, i + d/2).
-    pub(crate) interleaved_head: Option<usize>,
+    pub(crate) place: Place,
 }
 
 impl Rows<'_> {
     fn source_row(&self, row: usize) -> usize {
-        let Some(head_dim) = self.interleaved_head else { return row };
-        interleaved(row, head_dim)
+        match self.place {
+            Place::Rows { first } => first + row,
+            Place::Interleaved { head_dim } => interleaved(row, head_dim),
+            Place::Across { .. } => unreachable!("invariant: only floats are read across rows"),
+        }
     }
 }
 
@@ -105,20 +118,32 @@ impl RowSource for Rows<'_> {
     }
 
     fn floats(&self, row: usize, bits: &mut [u32]) {
-        let bytes = self.tensor.row_bytes(self.source_row(row));
         let size = self.tensor.dtype.block_bytes();
+        let number =
+            |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u32::from(byte));
+        if let Place::Across { first, offset, step } = self.place {
+            let at = (offset + step * row) * size;
+            for (column, bits) in bits.iter_mut().enumerate() {
+                *bits = number(&self.tensor.row_bytes(first + column)[at..at + size]);
+            }
+            return;
+        }
+        let bytes = self.tensor.row_bytes(self.source_row(row));
         for (bits, bytes) in bits.iter_mut().zip(bytes.chunks_exact(size)) {
-            *bits = bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u32::from(byte));
+            *bits = number(bytes);
         }
     }
 
     fn passed(&self, rows: Range<usize>) {
-        // Rows that change places lie anywhere in the tensor until all have passed.
-        if self.interleaved_head.is_some() && rows.len() < self.tensor.rows() {
-            return;
-        }
+        let first = match self.place {
+            Place::Rows { first } => first,
+            // Rows that change places lie anywhere in the tensor until all have passed.
+            Place::Interleaved { .. } if rows.len() == self.tensor.rows() => 0,
+            Place::Interleaved { .. } | Place::Across { .. } => return,
+        };
         let row_bytes = self.tensor.bytes.len() / self.tensor.rows().max(1);
-        self.file.release(&self.tensor.bytes[rows.start * row_bytes..rows.end * row_bytes]);
+        let (start, end) = (first + rows.start, first + rows.end);
+        self.file.release(&self.tensor.bytes[start * row_bytes..end * row_bytes]);
     }
 }
 

@@ -15,11 +15,13 @@ pub struct Workspace {
     pub(crate) attended: Vec<f32>, // (rows, n_heads * head_dim), where float weights meet it
     pub(crate) parts: Vec<f32>,    // attention's segments, where they are shared out
     pub(crate) gate: Vec<f32>,     // (rows, ffn_dim), where it is not quantised at once
-    pub(crate) up: Vec<f32>,       // (rows, ffn_dim), likewise
+    pub(crate) up: Vec<f32>,       // (rows, ffn_dim) or (rows, experts), likewise
     pub(crate) added: Vec<f32>,    // (rows, hidden_dim): what a part adds to the stream
     pub(crate) logits: Vec<f32>,   // (rows that want them, vocab_size)
     pub(crate) quantised: QuantisedRows,
     pub(crate) inner: QuantisedRows, // (rows, ffn_dim): what the down projection meets
+    /// Of one expert's rows, where the model has experts.
+    pub(crate) expert: Option<Box<Workspace>>,
 }
 
 impl Workspace {
@@ -33,7 +35,7 @@ impl Workspace {
         let by_wanted = shape.hidden_dim + shape.vocab_size;
         let numbers = rows.saturating_mul(by_row).saturating_add(wanted.saturating_mul(by_wanted));
         // A code is a byte, and 32 of them share a scale and their sums.
-        let codes = rows.saturating_mul(q_dim.max(shape.hidden_dim) + shape.ffn_dim);
+        let codes = rows.saturating_mul(q_dim.max(shape.hidden_dim) + config.inner_dim());
         numbers.saturating_mul(size_of::<f32>()).saturating_add(codes.saturating_mul(5) / 4)
     }
 
@@ -63,9 +65,10 @@ impl Workspace {
                 return Err(ModelError::Memory { source: PackError::OutOfMemory { bytes } });
             }
         }
-        for (codes, row_len) in
-            [(&mut self.quantised, q_dim.max(shape.hidden_dim)), (&mut self.inner, shape.ffn_dim)]
-        {
+        for (codes, row_len) in [
+            (&mut self.quantised, q_dim.max(shape.hidden_dim)),
+            (&mut self.inner, config.inner_dim()),
+        ] {
             codes.reserve(rows, row_len).map_err(|source| ModelError::Memory { source })?;
         }
         Ok(())

@@ -140,11 +140,13 @@ fn missing_keys_tensors_and_kinds_are_refused_by_name() {
     check(&Gguf::new(), &["general.architecture", "missing"]);
     check(&Gguf::new().string("general.architecture", "llama"), &["llama.", "missing"]);
     let other = Gguf::new().string("general.architecture", "mamba");
-    check(&other, &["`mamba`", "llama, qwen2 and gemma3"]);
+    check(&other, &["`mamba`", "llama, qwen2, qwen3"]);
     let wrong = Gguf::new().number("general.architecture", U8, &[1]);
     check(&wrong, &["general.architecture"]);
-    let scaled = model(Q4_0, &[], 2).string("llama.rope.scaling.type", "yarn");
-    check(&scaled, &["llama.rope.scaling.type", "`yarn`"]);
+    let scaled = |kind| model(Q4_0, &[], 2).string("llama.rope.scaling.type", kind);
+    check(&scaled("dynamic"), &["llama.rope.scaling.type", "`dynamic`", "yarn"]);
+    check(&scaled("yarn"), &["llama.rope.scaling.factor", "missing"]);
+    check(&scaled("longrope"), &["rope_factors_long.weight", "missing"]);
     let nan = model(Q4_0, &[], 2).number("llama.rope.freq_base", F32, &f32::NAN.to_le_bytes());
     check(&nan, &["RoPE base", "NaN"]);
     let extra = model(Q4_0, &[], 2).tensor("blk.0.ssm_in.weight", &[32], 2, &[0; 18]);

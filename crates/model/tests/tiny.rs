@@ -5,9 +5,9 @@ mod support;
 
 use std::sync::Arc;
 
-use causeway_kernels::{Isa, KvType};
+use causeway_kernels::{Isa, Kernels, KvType};
 use causeway_kv_cache::Cache;
-use causeway_model::Model;
+use causeway_model::{Model, Settings};
 use causeway_request::RequestId;
 use causeway_weights::ModelFile;
 use support::{all_logits, arrays, bits, f32s, load, step, testdata, tokens, u32s};
@@ -15,7 +15,35 @@ use support::{all_logits, arrays, bits, f32s, load, step, testdata, tokens, u32s
 /// Largest difference that a float32 forward pass may show against the reference.
 const TOLERANCE: f32 = 5e-4;
 
-const MODELS: [&str; 5] = ["llama", "llama_tied", "llama_mha", "qwen2", "gemma3"];
+const MODELS: [&str; 21] = [
+    "llama",
+    "llama_tied",
+    "llama_mha",
+    "llama_rope3",
+    "llama_linear_bias",
+    "mistral",
+    "mixtral",
+    "qwen2",
+    "qwen2_yarn",
+    "qwen3",
+    "qwen3_moe",
+    "qwen3_moe_nonorm",
+    "gemma2",
+    "gemma3",
+    "phi3",
+    "phi3_partial",
+    "phi3_longrope",
+    "granite",
+    "olmo2",
+    "smollm3",
+    "gpt_oss",
+];
+
+/// The context that a model is loaded for: LongRoPE's factors were chosen by the length of the
+/// whole sequence where the reference was made.
+fn context_len(name: &str, tokens: usize) -> Option<usize> {
+    (name == "phi3_longrope" && tokens <= 64).then_some(64)
+}
 
 fn open(name: &str, config: &str) -> (tempfile::TempDir, Arc<ModelFile>) {
     let folder = testdata().join("tiny").join(name);
@@ -48,8 +76,10 @@ fn logits_match_the_references_in_prefill_and_in_decode() {
     for name in MODELS {
         for config in ["config.json", "config_v5.json"] {
             let (_folder, file) = open(name, config);
-            let model = load(&file, Isa::best(), 2, KvType::F32);
             for (ids, want) in sequences(name) {
+                let context_len = context_len(name, ids.len());
+                let settings = Settings { context_len, kv_type: KvType::F32, threads: 2 };
+                let model = Model::load(Arc::clone(&file), settings, Kernels::best()).unwrap();
                 for chunk in [1, 1_000] {
                     let worst = worst(&model, &ids, &want, chunk);
                     assert!(worst <= TOLERANCE, "{name} {config} {}: {worst}", ids.len());

@@ -58,7 +58,8 @@ fn check_contents(cache: &Cache, id: RequestId, tokens: &[TokenId], next: usize)
         for position in first..next {
             let mut out = [0.0; 32];
             let visible = [(position, position + 1)];
-            let queries = HeadQueries { queries: &[&query], visible: &visible };
+            let queries =
+                HeadQueries { queries: &[&query], visible: &visible, ..HeadQueries::default() };
             Kernels::best().attend(queries, &store.slab(table, 1), &mut out);
             let want = content(tokens, position);
             let bits = [out[0], out[19]].map(f32::to_bits);

@@ -3,7 +3,7 @@
 use causeway_kernels::{PackedMatrix, Pool, RawBlock};
 use causeway_weights::{DType, ModelFile, dequantize};
 
-use super::{Rows, format, interleaved};
+use super::{Place, Rows, format, interleaved};
 
 /// SplitMix64 (Steele, Lea, Flood 2014), a byte at a time.
 fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
@@ -90,7 +90,9 @@ fn check(ggml: u32, (rows, blocks): (usize, usize), head: Option<usize>) {
     std::fs::write(&path, gguf(ggml, (rows, columns), &bytes)).unwrap();
     let file = ModelFile::open(&path).unwrap();
     let tensor = file.tensor("w").unwrap();
-    let source = Rows { file: &file, tensor, interleaved_head: head };
+    let in_order = Place::Rows { first: 0 };
+    let place = head.map_or(in_order, |head_dim| Place::Interleaved { head_dim });
+    let source = Rows { file: &file, tensor, place };
     let format = format(dtype).unwrap();
     let packed = PackedMatrix::pack(format, (rows, columns), &source, &Pool::new(2)).unwrap();
     let mut want = vec![0.0; columns];
