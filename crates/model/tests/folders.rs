@@ -1,0 +1,96 @@
+//! Folders whose `config.json` asks for what is not computed, or contradicts the weights.
+#![expect(clippy::unwrap_used, reason = "a test that cannot write its files has failed")]
+
+#[path = "../../weights/tests/support/mod.rs"]
+mod files;
+mod support;
+
+use std::sync::Arc;
+
+use causeway_kernels::{Kernels, KvType};
+use causeway_model::{Model, Settings};
+use causeway_weights::ModelFile;
+use serde_json::{Value, json};
+use support::testdata;
+
+/// Loads a tiny model under a config with other values; null takes a key away.
+fn try_load(name: &str, patch: &Value) -> Result<Model, String> {
+    let (folder, copy) = (testdata().join("tiny").join(name), tempfile::tempdir().unwrap());
+    let text = std::fs::read_to_string(folder.join("config.json")).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    for (key, value) in patch.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    std::fs::write(copy.path().join("config.json"), config.to_string()).unwrap();
+    let weights = "model.safetensors";
+    std::fs::copy(folder.join(weights), copy.path().join(weights)).unwrap();
+    let file = Arc::new(ModelFile::open(copy.path()).unwrap());
+    let settings = Settings { context_len: None, kv_type: KvType::F32, threads: 1 };
+    Model::load(file, settings, Kernels::best()).map_err(|error| files::sentence(&error))
+}
+
+#[track_caller]
+fn check(name: &str, patch: Value, wanted: &[&str]) {
+    let sentence = try_load(name, &patch).expect_err("the config is wrong");
+    for part in wanted {
+        assert!(sentence.contains(part), "{sentence:?} does not name {part:?}");
+    }
+}
+
+#[test]
+fn what_is_not_computed_is_refused_by_name() {
+    check("llama", json!({ "model_type": "mamba" }), &["`mamba`", "llama", "qwen3_moe", "gpt_oss"]);
+    let scaled = |kind: &str| json!({ "rope_scaling": { "rope_type": kind, "factor": 2.0 } });
+    check("llama", scaled("dynamic"), &["rope_type", "`dynamic`", "length"]);
+    check("llama", scaled("mrope"), &["rope_type", "`mrope`", "longrope"]);
+    check("qwen2", json!({ "use_sliding_window": true }), &["use_sliding_window", "false"]);
+    check("gpt_oss", json!({ "swiglu_limit": 5.0 }), &["swiglu_limit", "5.0", "7"]);
+    let quantised = json!({ "quantization_config": { "quant_method": "gptq" } });
+    check("llama", quantised, &["quantization_config", "gptq", "null"]);
+    check("gemma2", json!({ "hidden_activation": "relu" }), &["hidden_act", "`relu`"]);
+}
+
+#[test]
+fn numbers_out_of_range_are_refused_with_both_values() {
+    let llama3 = |low: f64, high: f64| {
+        json!({ "rope_scaling": {
+            "rope_type": "llama3", "factor": 8.0, "low_freq_factor": low,
+            "high_freq_factor": high, "original_max_position_embeddings": 128,
+        } })
+    };
+    check("llama", llama3(4.0, 1.0), &["high less low frequency factor", "-3"]);
+    check("llama", json!({ "rope_scaling": { "rope_type": "linear" } }), &["`factor`", "missing"]);
+    let short = json!({ "type": "longrope", "short_factor": [1.0], "long_factor": [1.0] });
+    check("phi3_longrope", json!({ "rope_scaling": short }), &["1 RoPE factors", "8 pairs"]);
+    check("phi3", json!({ "partial_rotary_factor": 1.5 }), &["partial rotary factor", "1.5"]);
+    check("gemma2", json!({ "attn_logit_softcapping": -1.0 }), &["score cap", "-1"]);
+    check("gemma2", json!({ "sliding_window": null }), &["`sliding_window`", "missing"]);
+    check("gemma2", json!({ "layer_types": ["full_attention"] }), &["layer_types", "a layer"]);
+    let strange = json!(["full_attention", "chunked_attention"]);
+    check("gpt_oss", json!({ "layer_types": strange }), &["layer_types", "chunked_attention"]);
+    check("granite", json!({ "residual_multiplier": 0.0 }), &["residual scale", "0"]);
+    check("mixtral", json!({ "num_experts_per_tok": 5 }), &["experts of a row", "5", "4"]);
+    check("mixtral", json!({ "num_local_experts": null }), &["num_local_experts", "missing"]);
+    check("smollm3", json!({ "no_rope_layers": [1, 1] }), &["no_rope_layers", "a layer"]);
+}
+
+#[test]
+fn a_config_that_contradicts_the_weights_names_tensor_and_both_shapes() {
+    check("qwen3", json!({ "vocab_size": 500 }), &["embed_tokens", "[512, 64]", "[500, 64]"]);
+    check("phi3", json!({ "intermediate_size": 80 }), &["gate_up_proj", "[192, 64]", "[160, 64]"]);
+    check("mixtral", json!({ "num_local_experts": 3 }), &["block_sparse_moe.gate", "[4, 64]"]);
+    check("qwen3_moe", json!({ "mlp_only_layers": [0, 1] }), &["mlp.gate_proj.weight", "missing"]);
+    check("gpt_oss", json!({ "num_local_experts": 5 }), &["mlp.router", "[4, 64]", "[5, 64]"]);
+    check("olmo2", json!({ "model_type": "llama" }), &["input_layernorm.weight", "missing"]);
+    check("llama", json!({ "model_type": "qwen3" }), &["q_norm.weight", "missing"]);
+    check("qwen3", json!({ "model_type": "qwen2" }), &["_norm.weight", "belongs to no part"]);
+    check("gpt_oss", json!({ "model_type": "llama" }), &["mlp.gate_proj.weight", "missing"]);
+}
+
+#[test]
+fn a_cap_that_is_null_is_none() {
+    let none = json!({ "attn_logit_softcapping": null, "final_logit_softcapping": null });
+    let model = try_load("gemma2", &none).unwrap();
+    let caps = [model.config().score_cap, model.config().logit_cap];
+    assert_eq!(caps.map(f32::to_bits), [0, 0]);
+}
