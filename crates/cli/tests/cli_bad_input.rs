@@ -306,8 +306,8 @@ fn an_unknown_architecture_or_type_is_refused_by_name() {
     let mut other = tiny_gguf(None);
     other.keys[0] = Gguf::new().string("general.architecture", "mamba").keys.remove(0);
     check_file(&other, "mamba");
-    // MXFP4, which is listed but not read; and a number that no type has.
-    for (dtype, want) in [(39, "MXFP4"), (200, "200")] {
+    // NVFP4, which is listed but not read; and a number that no type has.
+    for (dtype, want) in [(40, "NVFP4"), (200, "200")] {
         let mut file = tiny_gguf(None);
         // The last tensor, `ffn_down`: its type is the number before its offset of 8 bytes.
         let entry = file.tensors.last_mut().unwrap();

@@ -54,12 +54,12 @@ fn what_does_not_exist_is_the_callers_mistake() {
 
 #[test]
 fn a_listed_type_is_listed_and_its_values_are_refused_by_name() {
-    let file = Gguf::new().tensor("w", &[32, 2], 39, &[0; 34]).build();
+    let file = Gguf::new().tensor("w", &[64, 2], 40, &[0; 72]).build();
     let folder = Folder::with(&[("m.gguf", &file)]);
     let (code, stdout, _) = run(&folder.join("m.gguf"), &[]);
-    assert!(code == 0 && stdout.contains("MXFP4"), "{stdout}");
+    assert!(code == 0 && stdout.contains("NVFP4"), "{stdout}");
     let (code, _, stderr) = run(&folder.join("m.gguf"), &["--tensor", "w"]);
-    let want = "causeway: the values of tensor `w` cannot be read: the type MXFP4 is not read, \
+    let want = "causeway: the values of tensor `w` cannot be read: the type NVFP4 is not read, \
                 only listed\n";
     assert_eq!((code, stderr.as_str()), (1, want));
 }

@@ -34,6 +34,8 @@ pub enum Format {
     Q4K,
     Q5K,
     Q6K,
+    /// Codes of eight bits under the scales of a K type.
+    Iq4Xs,
 }
 
 /// One row's share of a block of 32 inputs, before it is re-laid.
@@ -108,6 +110,7 @@ layout!(Q3K, bits 3, blocks 8, k true, minimum false, subs 2, offset 4);
 layout!(Q4K, bits 4, blocks 8, k true, minimum true, subs 1, offset 0);
 layout!(Q5K, bits 5, blocks 8, k true, minimum true, subs 1, offset 0);
 layout!(Q6K, bits 6, blocks 8, k true, minimum false, subs 2, offset 32);
+layout!(Iq4Xs, bits 8, blocks 8, k true, minimum false, subs 1, offset 128);
 
 /// Runs `$body` with `$L` bound to the layout of a quantised `$format`; else `$float`.
 macro_rules! with_layout {
@@ -153,6 +156,10 @@ macro_rules! with_layout {
                 type $L = $crate::format::Q6K;
                 $body
             }
+            $crate::Format::Iq4Xs => {
+                type $L = $crate::format::Iq4Xs;
+                $body
+            }
             $crate::Format::F32 | $crate::Format::F16 | $crate::Format::Bf16 => $float,
         }
     };
@@ -161,7 +168,7 @@ pub(crate) use with_layout;
 
 impl Format {
     /// Every format, for tests and tables.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::F32,
         Self::F16,
         Self::Bf16,
@@ -175,6 +182,7 @@ impl Format {
         Self::Q4K,
         Self::Q5K,
         Self::Q6K,
+        Self::Iq4Xs,
     ];
 
     /// Whether activations meet this type as int8; float types take them as they are.

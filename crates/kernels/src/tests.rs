@@ -90,6 +90,7 @@ fn sub_blocks(format: Format, random: &mut Random) -> ([i8; 2], [u8; 2]) {
             ([six, six], [m, m])
         }
         Format::Q6K => ([random.byte() as i8, random.byte() as i8], [0, 0]),
+        Format::Iq4Xs => ([six - 32, six - 32], [0, 0]),
         Format::Q3K => ([six - 32, (random.byte() & 63) as i8 - 32], [0, 0]),
         Format::Q2K => {
             let scales = [random.byte() & 15, random.byte() & 15].map(|s| s as i8);

@@ -108,6 +108,10 @@ impl<'a> Loader<'a> {
         let Some(format) = format.filter(|format| !(is_across && format.is_quantised())) else {
             return Err(ModelError::TensorType { name, dtype: tensor.dtype.name().to_owned() });
         };
+        if let Some(power) = relay::scale_out_of_range(&tensor) {
+            let dtype = format!("{} with a scale of 2^{power}", tensor.dtype);
+            return Err(ModelError::TensorType { name, dtype });
+        }
         let rows = Rows { file: self.file, tensor, place: piece.place };
         self.packing.add(format, shape, rows).map_err(|source| ModelError::Pack { name, source })
     }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use causeway_kernels::{Format, RawBlock, RowSource};
 use causeway_weights::quant::{
-    BlockQ2_K, BlockQ3_K, BlockQ4_0, BlockQ4_1, BlockQ4_K, BlockQ5_0, BlockQ5_1, BlockQ5_K,
-    BlockQ6_K, BlockQ8_0, KScales, blocks,
+    BlockIq4Nl, BlockIq4Xs, BlockMxfp4, BlockQ2_K, BlockQ3_K, BlockQ4_0, BlockQ4_1, BlockQ4_K,
+    BlockQ5_0, BlockQ5_1, BlockQ5_K, BlockQ6_K, BlockQ8_0, KScales, blocks,
 };
 use causeway_weights::{DType, ModelFile, Tensor};
 
@@ -25,8 +25,26 @@ pub(crate) fn format(dtype: DType) -> Option<Format> {
         DType::Q4_K => Some(Format::Q4K),
         DType::Q5_K => Some(Format::Q5K),
         DType::Q6_K => Some(Format::Q6K),
-        DType::U8 | DType::Listed(_) => None,
+        // Their codes choose from a table of bytes, which is looked up here.
+        DType::IQ4_NL | DType::MXFP4 => Some(Format::Q8_0),
+        DType::IQ4_XS => Some(Format::Iq4Xs),
+        DType::Q8_K | DType::U8 | DType::Listed(_) => None,
     }
+}
+
+/// Exponents of MXFP4 blocks whose half scale, a power of two, is an f16.
+const F16_EXPONENTS: std::ops::RangeInclusive<u8> = 104..=143;
+
+/// A block's scale that cannot be kept as it is, as a power of two.
+pub(crate) fn scale_out_of_range(tensor: &Tensor<'_>) -> Option<i32> {
+    if tensor.dtype != DType::MXFP4 {
+        return None;
+    }
+    let blocks = blocks::<BlockMxfp4>(tensor.bytes).expect("invariant: a tensor is whole blocks");
+    let is_lost = |block: &&BlockMxfp4| {
+        !F16_EXPONENTS.contains(&block.exponent) && block.quants().iter().any(|q| *q != 0)
+    };
+    blocks.iter().find(is_lost).map(|block| i32::from(block.exponent) - 127)
 }
 
 /// Where the rows that are wanted lie in a tensor.
@@ -74,6 +92,23 @@ impl RowSource for Rows<'_> {
             DType::Q4_0 => simple::<BlockQ4_0>(bytes, out, |b| (b.d.to_bits(), 0, b.quants()), 8),
             DType::Q5_0 => simple::<BlockQ5_0>(bytes, out, |b| (b.d.to_bits(), 0, b.quants()), 16),
             DType::Q8_0 => simple::<BlockQ8_0>(bytes, out, |b| (b.d.to_bits(), 0, b.qs), 128),
+            DType::IQ4_NL => {
+                simple::<BlockIq4Nl>(bytes, out, |b| (b.d.to_bits(), 0, b.quants()), 128);
+            }
+            DType::MXFP4 => {
+                let half = |b: &BlockMxfp4| half_power(i32::from(b.exponent) - 128);
+                simple::<BlockMxfp4>(bytes, out, |b| (half(b), 0, b.quants()), 128);
+            }
+            DType::IQ4_XS => k_type(bytes, out, |b: &BlockIq4Xs| {
+                let scales = b.scales();
+                KParts {
+                    d: b.d.to_bits(),
+                    m: 0,
+                    scales: std::array::from_fn(|i| scales[i / 2]),
+                    minima: [0; 16],
+                    codes: b.quants().map(|q| q.cast_unsigned().wrapping_add(128)),
+                }
+            }),
             DType::Q4_1 => {
                 let parts = |b: &BlockQ4_1| (b.d.to_bits(), b.m.to_bits(), b.quants());
                 simple(bytes, out, parts, 0);
@@ -111,7 +146,7 @@ impl RowSource for Rows<'_> {
                 minima: [0; 16],
                 codes: b.quants().map(|q| (q + 32).cast_unsigned()),
             }),
-            DType::F32 | DType::F16 | DType::BF16 | DType::U8 | DType::Listed(_) => {
+            DType::F32 | DType::F16 | DType::BF16 | DType::Q8_K | DType::U8 | DType::Listed(_) => {
                 unreachable!("invariant: only quantised tensors are asked for blocks")
             }
         }
@@ -144,6 +179,15 @@ impl RowSource for Rows<'_> {
         let row_bytes = self.tensor.bytes.len() / self.tensor.rows().max(1);
         let (start, end) = (first + rows.start, first + rows.end);
         self.file.release(&self.tensor.bytes[start * row_bytes..end * row_bytes]);
+    }
+}
+
+/// The bits of `2^power` as an f16; 0 where there is no such f16.
+fn half_power(power: i32) -> u16 {
+    match power {
+        -24..=-15 => 1 << (power + 24),
+        -14..=15 => u16::try_from((power + 15) << 10).expect("invariant: at most 30 << 10"),
+        _ => 0,
     }
 }
 

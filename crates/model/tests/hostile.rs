@@ -28,7 +28,7 @@ const KEYS: [(&str, u32); 7] = [
 ];
 
 /// GGUF's number, block length and block bytes of each type.
-const TYPES: [(u32, usize, usize); 13] = [
+const TYPES: [(u32, usize, usize); 15] = [
     (0, 1, 4),
     (1, 1, 2),
     (30, 1, 2),
@@ -42,6 +42,8 @@ const TYPES: [(u32, usize, usize); 13] = [
     (12, 256, 144),
     (13, 256, 176),
     (14, 256, 210),
+    (20, 32, 18),
+    (23, 256, 136),
 ];
 
 /// A llama of two layers whose matrices are of one type, with patched keys and a layer count.
@@ -151,9 +153,12 @@ fn missing_keys_tensors_and_kinds_are_refused_by_name() {
     check(&nan, &["RoPE base", "NaN"]);
     let extra = model(Q4_0, &[], 2).tensor("blk.0.ssm_in.weight", &[32], 2, &[0; 18]);
     check(&extra, &["blk.0.ssm_in.weight", "llama"]);
-    // IQ4_NL, a type that is listed but not computed with.
-    let unknown = model((20, 32, 18), &[], 2);
-    check(&unknown, &["token_embd.weight", "IQ4_NL"]);
+    // IQ2_XXS, a type that is listed but not computed with.
+    let unknown = model((16, 256, 66), &[], 2);
+    check(&unknown, &["token_embd.weight", "IQ2_XXS"]);
+    // Bytes below 0x30 as exponents: scales that no f16 has.
+    let tiny_scales = model((39, 32, 17), &[], 2);
+    check(&tiny_scales, &["attn_q.weight", "MXFP4 with a scale of 2^-"]);
 }
 
 #[test]

@@ -22,6 +22,10 @@ pub enum DType {
     Q4_K,
     Q5_K,
     Q6_K,
+    Q8_K,
+    IQ4_NL,
+    IQ4_XS,
+    MXFP4,
     /// Unsigned bytes of a safetensors file, such as packed blocks and their scales.
     U8,
     /// A type that is known by name and size, and whose values are not read.
@@ -56,7 +60,7 @@ const fn both(id: u32, name: &'static str, block_bytes: usize) -> Row {
 }
 
 /// The types whose values are read, each with its row.
-const READABLE: [(DType, Row); 14] = [
+const READABLE: [(DType, Row); 18] = [
     (DType::F32, both(0, "F32", 4)),
     (DType::F16, both(1, "F16", 2)),
     (DType::BF16, both(30, "BF16", 2)),
@@ -70,21 +74,22 @@ const READABLE: [(DType, Row); 14] = [
     (DType::Q4_K, ggml(12, "Q4_K", 256, 144)),
     (DType::Q5_K, ggml(13, "Q5_K", 256, 176)),
     (DType::Q6_K, ggml(14, "Q6_K", 256, 210)),
+    (DType::Q8_K, ggml(15, "Q8_K", 256, 292)),
+    (DType::IQ4_NL, ggml(20, "IQ4_NL", 32, 18)),
+    (DType::IQ4_XS, ggml(23, "IQ4_XS", 256, 136)),
+    (DType::MXFP4, ggml(39, "MXFP4", 32, 17)),
     (DType::U8, plain("U8", 1, 1)),
 ];
 
 /// The types that are only listed.
-const LISTED: [Row; 36] = [
+const LISTED: [Row; 32] = [
     ggml(9, "Q8_1", 32, 40),
-    ggml(15, "Q8_K", 256, 292),
     ggml(16, "IQ2_XXS", 256, 66),
     ggml(17, "IQ2_XS", 256, 74),
     ggml(18, "IQ3_XXS", 256, 98),
     ggml(19, "IQ1_S", 256, 50),
-    ggml(20, "IQ4_NL", 32, 18),
     ggml(21, "IQ3_S", 256, 110),
     ggml(22, "IQ2_S", 256, 82),
-    ggml(23, "IQ4_XS", 256, 136),
     both(24, "I8", 1),
     both(25, "I16", 2),
     both(26, "I32", 4),
@@ -93,7 +98,6 @@ const LISTED: [Row; 36] = [
     ggml(29, "IQ1_M", 256, 56),
     ggml(34, "TQ1_0", 256, 54),
     ggml(35, "TQ2_0", 256, 66),
-    ggml(39, "MXFP4", 32, 17),
     ggml(40, "NVFP4", 64, 36),
     ggml(41, "Q1_0", 128, 18),
     plain("BOOL", 1, 1),

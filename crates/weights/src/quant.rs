@@ -5,7 +5,9 @@
 
 mod float;
 mod half;
+mod iq4;
 mod k_scales;
+mod mxfp4;
 mod q2_k;
 mod q3_k;
 mod q4;
@@ -17,7 +19,9 @@ mod q8;
 
 pub use float::{BFloat, Single};
 pub use half::Half;
+pub use iq4::{BlockIq4Nl, BlockIq4Xs};
 pub use k_scales::KScales;
+pub use mxfp4::BlockMxfp4;
 pub use q2_k::BlockQ2_K;
 pub use q3_k::BlockQ3_K;
 pub use q4::{BlockQ4_0, BlockQ4_1};
@@ -25,7 +29,7 @@ pub use q4_k::BlockQ4_K;
 pub use q5::{BlockQ5_0, BlockQ5_1};
 pub use q5_k::BlockQ5_K;
 pub use q6_k::BlockQ6_K;
-pub use q8::BlockQ8_0;
+pub use q8::{BlockQ8_0, BlockQ8_K};
 
 use crate::DType;
 
@@ -77,6 +81,10 @@ pub fn dequantize(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), Val
         DType::Q4_K => dequantize_blocks::<BlockQ4_K>(bytes, out),
         DType::Q5_K => dequantize_blocks::<BlockQ5_K>(bytes, out),
         DType::Q6_K => dequantize_blocks::<BlockQ6_K>(bytes, out),
+        DType::Q8_K => dequantize_blocks::<BlockQ8_K>(bytes, out),
+        DType::IQ4_NL => dequantize_blocks::<BlockIq4Nl>(bytes, out),
+        DType::IQ4_XS => dequantize_blocks::<BlockIq4Xs>(bytes, out),
+        DType::MXFP4 => dequantize_blocks::<BlockMxfp4>(bytes, out),
         DType::U8 => dequantize_blocks::<u8>(bytes, out),
         DType::Listed(_) => Err(ValuesError::Unreadable { dtype }),
     }

@@ -49,7 +49,8 @@ fn values(dtype: DType, block: &RawBlock) -> Vec<f32> {
         match dtype {
             DType::Q4_0 => code(i, 8) * d,
             DType::Q5_0 => code(i, 16) * d,
-            DType::Q8_0 => code(i, 128) * d,
+            DType::Q8_0 | DType::IQ4_NL | DType::MXFP4 => code(i, 128) * d,
+            DType::IQ4_XS => (d * scale) * code(i, 128),
             DType::Q4_1 | DType::Q5_1 => code(i, 0) * d + m,
             DType::Q2_K | DType::Q4_K | DType::Q5_K => (d * scale) * code(i, 0) - m * minimum,
             DType::Q3_K => (d * scale) * code(i, 4),
@@ -84,7 +85,11 @@ fn check(ggml: u32, (rows, blocks): (usize, usize), head: Option<usize>) {
     let dtype = DType::from_ggml(ggml).unwrap();
     let columns = dtype.block_len() * blocks;
     let seed = u64::from(ggml) * 1000 + rows as u64;
-    let bytes = random_bytes(seed, rows * blocks * dtype.block_bytes());
+    let mut bytes = random_bytes(seed, rows * blocks * dtype.block_bytes());
+    if dtype == DType::MXFP4 {
+        // Others are refused when a model is loaded.
+        bytes.iter_mut().step_by(17).for_each(|exponent| *exponent = 104 + *exponent % 40);
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.gguf");
     std::fs::write(&path, gguf(ggml, (rows, columns), &bytes)).unwrap();
@@ -105,7 +110,7 @@ fn check(ggml: u32, (rows, blocks): (usize, usize), head: Option<usize>) {
 }
 
 /// GGUF's numbers of every type that is computed with.
-const TYPES: [u32; 13] = [0, 1, 30, 2, 3, 6, 7, 8, 10, 11, 12, 13, 14];
+const TYPES: [u32; 16] = [0, 1, 30, 2, 3, 6, 7, 8, 10, 11, 12, 13, 14, 20, 23, 39];
 
 #[test]
 fn every_type_keeps_its_values_in_every_shape() {

@@ -42,13 +42,13 @@ fn a_row_is_its_own_blocks() {
 
 #[test]
 fn values_that_cannot_be_read_name_their_tensor() {
-    let iq4 = DType::from_ggml(20).unwrap();
-    let listed = tensor(iq4, &[32], &[0; 18]).to_f32().unwrap_err();
+    let listed = DType::from_ggml(40).unwrap();
+    let listed = tensor(listed, &[64], &[0; 36]).to_f32().unwrap_err();
     let WeightsError::Values { name, source } = listed else {
         panic!("{listed}");
     };
     assert_eq!(name, "w");
-    assert_eq!(source.to_string(), "the type IQ4_NL is not read, only listed");
+    assert_eq!(source.to_string(), "the type NVFP4 is not read, only listed");
     let mut short = [0.0; 31];
     let refused = tensor(DType::Q4_0, &[32], &[0; 18]).dequantize(&mut short).unwrap_err();
     assert_eq!(refused.to_string(), "the values of tensor `w` cannot be read");

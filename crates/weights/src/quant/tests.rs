@@ -18,7 +18,7 @@ fn bytes_of(hex: &Value) -> Vec<u8> {
 fn every_block_has_the_bits_of_the_reference() {
     let fixture: Value = serde_json::from_str(BLOCKS).unwrap();
     let types = fixture.as_object().unwrap();
-    assert_eq!(types.len(), 12, "types in the fixture");
+    assert_eq!(types.len(), 15, "types in the fixture");
     for (name, reference) in types {
         let id = u32::try_from(reference["type_id"].as_u64().unwrap()).unwrap();
         let dtype = DType::from_ggml(id).unwrap();
@@ -33,6 +33,17 @@ fn every_block_has_the_bits_of_the_reference() {
         let got: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         assert!(got == want, "{name} differs: {values:?}");
     }
+}
+
+#[test]
+fn the_values_of_a_block_of_q8_k_are_its_bytes_times_its_scale() {
+    let mut block = 0.25_f32.to_le_bytes().to_vec();
+    block.extend((0..=255_u8).map(|byte| byte.wrapping_sub(128)));
+    block.extend([0xff; 32]);
+    let mut values = [0.0; 256];
+    dequantize(DType::Q8_K, &block, &mut values).unwrap();
+    let want: Vec<f32> = (-128_i16..128).map(|q| 0.25 * f32::from(q)).collect();
+    assert_eq!(values.as_slice(), want);
 }
 
 #[test]
@@ -65,7 +76,7 @@ fn what_is_not_whole_blocks_is_refused() {
 
 #[test]
 fn listed_types_are_refused_by_name() {
-    for (id, name) in [(20, "IQ4_NL"), (39, "MXFP4"), (15, "Q8_K"), (26, "I32"), (28, "F64")] {
+    for (id, name) in [(16, "IQ2_XXS"), (40, "NVFP4"), (34, "TQ1_0"), (26, "I32"), (28, "F64")] {
         let dtype = DType::from_ggml(id).unwrap();
         let refused = dequantize(dtype, &[], &mut []);
         assert_eq!(refused, Err(ValuesError::Unreadable { dtype }));
