@@ -25,8 +25,11 @@ pub enum VocabularyError {
     Merge { index: usize, merge: String },
     #[error("tokenizer model `{model}` is not supported, known are `gpt2` and `llama`")]
     Model { model: String },
-    #[error("pre-tokenizer `{name}` is not known")]
-    PreTokenizer { name: String },
+    #[error(
+        "`tokenizer.ggml.pre` is `{name}`, which is none of the {known} pre-tokenizers known here; \
+         the model's folder with its `tokenizer.json` needs no such name"
+    )]
+    PreTokenizer { name: String, known: usize },
     #[error("`{part}` of `tokenizer.json` {fault}")]
     Part { part: String, fault: &'static str },
     #[error("`tokenizer.json` decodes by `{decoder}`, which is not supported")]

@@ -5,155 +5,31 @@ use std::ops::Range;
 use regex::Regex;
 
 use crate::error::VocabularyError;
+use table::{ENTRIES, Edges, Entry, Rule};
 
-/// Contractions in either case: ASCII letters only, so that `'\u{17f}` is none.
-macro_rules! contractions {
-    () => {
-        r"'(?:[sS]|[tT]|[rR][eE]|[vV][eE]|[mM]|[lL][lL]|[dD])"
-    };
-}
+mod table;
 
-/// GPT-2's contractions and classes; the white-space run that ends it is `WHITE`'s.
-const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+";
-const DIGIT: &str = r"\p{N}";
-const DIGITS_TO_3: &str = r"\p{N}{1,3}";
-const QWEN2: &str = concat!(
-    contractions!(),
-    r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}",
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
-);
-const QWEN35: &str = concat!(
-    contractions!(),
-    r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}",
-    r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
-);
-const LLAMA3: &str = concat!(
-    contractions!(),
-    r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}",
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
-);
-const BAILING: &str = concat!(
-    contractions!(),
-    r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}",
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+"
-);
-const SEED: &str = concat!(
-    contractions!(),
-    r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}",
-    r"| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+"
-);
-/// Words of one case: capitals first, then small letters, as tekken and GPT-4o cut them.
-const TEKKEN: &str = concat!(
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
-    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+"
-);
-const GPT4O: &str = concat!(
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
-    "(?:",
-    contractions!(),
-    ")?",
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
-    "(?:",
-    contractions!(),
-    ")?",
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+"
-);
-const CHINESE_KANA: &str = r"[\u{4e00}-\u{9fa5}\u{3040}-\u{309f}\u{30a0}-\u{30ff}]+";
-const DEEPSEEK_V3: &str = concat!(
-    r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"##,
-    r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+",
-    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+"
-);
-/// From U+4E00 to U+9FA5 and from U+0800 to U+4E00, and Hangul: the ranges the model was made with.
-const DEEPSEEK_ASIAN: &str = r"[\u{4e00}-\u{9fa5}\u{800}-\u{4e00}\u{ac00}-\u{d7ff}]+";
-const NOT_PUNCTUATION: &str = r" ?[^(\s|.,!?…。，、।۔،)]+";
-
-/// Names of one pre-tokenizer, its expressions in the order they cut, and two habits of it.
-struct Entry {
-    names: &'static [&'static str],
-    expressions: &'static [&'static str],
-    /// A word that is a token stays whole, without looking at the merges.
-    whole_words: bool,
-    /// BOS is added where the file does not say.
-    adds_bos: bool,
-}
-
-const fn plain(names: &'static [&'static str], expressions: &'static [&'static str]) -> Entry {
-    Entry { names, expressions, whole_words: false, adds_bos: false }
-}
-
-const fn whole(names: &'static [&'static str], expressions: &'static [&'static str]) -> Entry {
-    Entry { names, expressions, whole_words: true, adds_bos: true }
-}
-
-/// Names as `tokenizer.ggml.pre` spells them. White space before `(?!\S)` is `Cut::trims`' work.
-const ENTRIES: &[Entry] = &[
-    plain(&["default"], &[r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"]),
-    plain(
-        &[
-            "gpt-2",
-            "gpt2",
-            "phi-2",
-            "mpt",
-            "olmo",
-            "jais",
-            "jina-es",
-            "jina-de",
-            "jina-v2-es",
-            "jina-v2-de",
-            "jina-v2-code",
-            "gigachat",
-            "a.x-4.0",
-            "mellum",
-            "trillion",
-            "exaone4",
-            "granite-docling",
-        ],
-        &[GPT2],
-    ),
-    plain(
-        &[
-            "smollm",
-            "starcoder",
-            "refact",
-            "granite",
-            "command-r",
-            "codeshell",
-            "exaone",
-            "minerva-7b",
-        ],
-        &[DIGIT, GPT2],
-    ),
-    plain(&["falcon"], &[r"[\p{P}\$\+<=>\^~\|`]+", GPT2, "[0-9][0-9][0-9]"]),
-    plain(&["qwen2", "deepseek-r1-qwen", "stablelm2", "hunyuan"], &[QWEN2]),
-    plain(&["qwen35"], &[QWEN35]),
-    plain(&["dbrx", "smaug-bpe", "glm4", "chatglm-bpe"], &[LLAMA3]),
-    whole(
-        &["llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "lfm2"],
-        &[LLAMA3],
-    ),
-    whole(&["tekken"], &[TEKKEN]),
-    plain(&["gpt-4o", "llama4"], &[GPT4O]),
-    plain(&["bailingmoe", "bailingmoe2", "llada-moe"], &[BAILING]),
-    plain(&["seed-coder"], &[SEED]),
-    plain(&["deepseek-coder"], &[r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", DEEPSEEK_ASIAN, DIGIT]),
-    plain(
-        &["deepseek-v3", "hunyuan-dense", "joyai-llm"],
-        &[DIGITS_TO_3, CHINESE_KANA, DEEPSEEK_V3],
-    ),
-    plain(&["bloom", "poro-chat", "gpt3-finnish"], &[NOT_PUNCTUATION]),
-    plain(&["viking"], &[NOT_PUNCTUATION, DIGIT]),
-];
-
-/// One expression and whether it leaves the last space of a run to the next word.
+/// One pass over the words: what it looks for, and how it cuts what it finds.
 #[derive(Debug)]
 struct Cut {
     expression: Regex,
-    /// The expression ends in `\s+`, which stands for `\s+(?!\S)|\s+`.
-    trims: bool,
-    /// White space that ends in a line break is another alternative's and stays whole.
-    keeps_lines: bool,
+    manner: Manner,
+}
+
+/// How a match becomes words.
+#[derive(Debug)]
+enum Manner {
+    /// It is one.
+    Plain,
+    /// It is one, and a run of white space leaves its last character to the next.
+    Trims {
+        /// White space that ends in a line break is another alternative's and stays whole.
+        keeps_lines: bool,
+    },
+    /// White space becomes several.
+    Ladder,
+    /// Threes from the end.
+    Threes(Edges),
 }
 
 /// Cuts text into words, in time linear in the text.
@@ -175,9 +51,11 @@ fn find(name: &str) -> Option<&'static Entry> {
 impl PreTokenizer {
     /// The pre-tokenizer of that name.
     pub(crate) fn named(name: &str) -> Result<Self, VocabularyError> {
-        let entry =
-            find(name).ok_or_else(|| VocabularyError::PreTokenizer { name: name.to_owned() })?;
-        let cuts = entry.expressions.iter().map(|expression| Cut::new(expression)).collect();
+        let entry = find(name).ok_or_else(|| VocabularyError::PreTokenizer {
+            name: name.to_owned(),
+            known: ENTRIES.iter().map(|entry| entry.names.len()).sum(),
+        })?;
+        let cuts = entry.rules.iter().map(|rule| Cut::new(*rule)).collect();
         Ok(Self { cuts, whole_words: entry.whole_words })
     }
 
@@ -197,45 +75,127 @@ impl PreTokenizer {
 }
 
 impl Cut {
-    fn new(expression: &str) -> Self {
-        Self {
-            expression: Regex::new(expression).expect("the table's expressions are valid"),
-            trims: expression.ends_with(r"|\s+"),
-            keeps_lines: expression.contains(r"\s*[\r\n]"),
-        }
+    fn new(rule: Rule) -> Self {
+        let (expression, manner) = match rule {
+            Rule::Match(text) if text.ends_with(r"|\s+") => {
+                (text, Manner::Trims { keeps_lines: text.contains(r"\s*[\r\n]") })
+            }
+            Rule::Match(text) => (text, Manner::Plain),
+            Rule::Ladder(text) => (text, Manner::Ladder),
+            Rule::Threes { run, edges } => (run, Manner::Threes(edges)),
+        };
+        let expression = Regex::new(expression).expect("the table's expressions are valid");
+        Self { expression, manner }
     }
 
     /// Appends the matches and the gaps between them, shifted by `offset`.
     fn apply(&self, text: &str, offset: usize, words: &mut Vec<Range<usize>>) {
-        let mut done = 0;
-        while done < text.len() {
-            let Some(found) = self.expression.find_at(text, done) else { break };
-            let end = self.end_of(text, found.start(), found.end());
-            if found.start() > done {
-                words.push(offset + done..offset + found.start());
+        let mut ends = Ends { done: 0, offset, words };
+        let mut from = 0;
+        while from < text.len() {
+            let Some(found) = self.expression.find_at(text, from) else { break };
+            let (start, end) = (found.start(), found.end());
+            match self.manner {
+                Manner::Plain => {
+                    ends.cut(start);
+                    ends.cut(end);
+                }
+                Manner::Trims { keeps_lines } => {
+                    ends.cut(start);
+                    ends.cut(trimmed(text, start..end, keeps_lines));
+                }
+                Manner::Ladder => {
+                    ends.cut(start);
+                    climb(text, start..end, &mut ends);
+                }
+                Manner::Threes(edges) => threes(text, start..end, edges, &mut ends),
             }
-            words.push(offset + found.start()..offset + end);
-            done = end;
+            // Threes need not cut at all, and must not look at one run twice.
+            from = if matches!(self.manner, Manner::Threes(_)) { end } else { ends.done };
         }
-        if done < text.len() {
-            words.push(offset + done..offset + text.len());
+        ends.cut(text.len());
+    }
+}
+
+/// Words so far, each ended by a cut.
+struct Ends<'a> {
+    /// Where the last word ends, in bytes of the text at hand.
+    done: usize,
+    offset: usize,
+    words: &'a mut Vec<Range<usize>>,
+}
+
+impl Ends<'_> {
+    fn cut(&mut self, at: usize) {
+        if at > self.done {
+            self.words.push(self.offset + self.done..self.offset + at);
+            self.done = at;
         }
     }
+}
 
-    /// Where a match ends: a run of white space before a word gives its last space to the word.
-    ///
-    /// This is `\s+(?!\S)|\s+` without a look-ahead, which a linear-time engine does not have:
-    /// the run is greedy, so only its last character can be given back.
-    fn end_of(&self, text: &str, start: usize, end: usize) -> usize {
-        let run = &text[start..end];
-        let last = run.chars().next_back().map_or(0, char::len_utf8);
-        let is_line = self.keeps_lines && run.ends_with(['\r', '\n']);
-        let gives_back = self.trims
-            && end < text.len()
-            && run.len() > last
-            && !is_line
-            && run.chars().all(char::is_whitespace);
-        if gives_back { end - last } else { end }
+/// Whether a match is white space that no alternative for line breaks has taken.
+fn is_blank(run: &str, keeps_lines: bool) -> bool {
+    !(keeps_lines && run.ends_with(['\r', '\n'])) && run.chars().all(char::is_whitespace)
+}
+
+/// Where a match ends: a run of white space before a word gives its last space to the word.
+///
+/// This is `\s+(?!\S)|\s+` without a look-ahead, which a linear-time engine does not have:
+/// the run is greedy, so only its last character can be given back.
+fn trimmed(text: &str, found: Range<usize>, keeps_lines: bool) -> usize {
+    let run = &text[found.clone()];
+    let last = run.chars().next_back().map_or(0, char::len_utf8);
+    let gives_back = found.end < text.len() && run.len() > last && is_blank(run, keeps_lines);
+    if gives_back { found.end - last } else { found.end }
+}
+
+/// Cuts white space by `\s{512}(?!\S)|\s{256}(?!\S)|…|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}`, up to its
+/// last character where a word follows; anything else stays whole.
+fn climb(text: &str, found: Range<usize>, ends: &mut Ends<'_>) {
+    let run = &text[found.clone()];
+    if !is_blank(run, true) {
+        return ends.cut(found.end);
+    }
+    let at_end = found.end == text.len();
+    let mut left = run.chars().count();
+    let mut places = run.char_indices().map(|(place, _)| found.start + place);
+    // The iterator stands at the end of what is cut; a character less is a place further.
+    let mut place_after = |count: usize| places.nth(count - 1);
+    place_after(1);
+    loop {
+        let step = [512, 256, 128, 64, 32, 16, 8, 4, 2, 1]
+            .into_iter()
+            .find(|step| *step < left || (at_end && *step == left));
+        // One character is left before a word: the word's alternatives come first.
+        let Some(step) = step else { break };
+        left -= step;
+        match place_after(step) {
+            Some(place) => ends.cut(place),
+            None => return ends.cut(found.end),
+        }
+    }
+    if ends.done <= found.start {
+        ends.cut(found.end);
+    }
+}
+
+/// Cuts a run of digits into threes from its end, the first part having one to three.
+fn threes(text: &str, found: Range<usize>, edges: Edges, ends: &mut Ends<'_>) {
+    let follows = text[found.end..].chars().next();
+    if edges == Edges::CutAtWordEnd && follows.is_some_and(char::is_numeric) {
+        return;
+    }
+    let mut left = text[found.clone()].chars().count();
+    for (place, _) in text[found.clone()].char_indices() {
+        let is_edge = place == 0 && edges != Edges::Joined;
+        if is_edge || left.is_multiple_of(3) {
+            ends.cut(found.start + place);
+        }
+        left -= 1;
+    }
+    if edges != Edges::Joined {
+        ends.cut(found.end);
     }
 }
 

@@ -57,7 +57,8 @@ fn merges_must_name_tokens() {
 
 #[test]
 fn pre_tokenizers_must_be_known() {
-    let sentence = "pre-tokenizer `no-such` is not known";
+    let sentence = "`tokenizer.ggml.pre` is `no-such`, which is none of the 89 pre-tokenizers \
+                    known here; the model's folder with its `tokenizer.json` needs no such name";
     check(toy::byte_level(), |v| v.pre_tokenizer = "no-such".to_owned(), sentence);
 }
 
