@@ -9,6 +9,7 @@ mod loaded;
 mod model_path;
 mod policy_choice;
 mod policy_flags;
+mod progress_bar;
 mod prompting;
 mod session;
 

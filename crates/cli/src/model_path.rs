@@ -1,13 +1,12 @@
 //! Where models live for this user, and the way from a name or a path to a model.
 
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
-use causeway_models::{Entry, Hashes, Home, ModelsError, Named, Pip, Progress};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use causeway_models::{Entry, Hashes, Home, ModelsError, Named, Pip};
 
 use crate::failure::Failure;
+use crate::progress_bar::Bar;
 
 /// The model that `name` means: a path, or a catalogue model that is already fetched.
 pub(crate) fn resolve(name: &str) -> Result<PathBuf, Failure> {
@@ -35,7 +34,7 @@ pub(crate) fn resolve_or_pull(name: &str) -> Result<PathBuf, Failure> {
 
 /// Fetches a catalogue model, where it is not there already, with progress on stderr.
 pub(crate) fn pull(entry: &'static Entry, home: &Home) -> Result<PathBuf, Failure> {
-    let mut bar = Bar::new(entry.name);
+    let mut bar = Bar::new(entry.name.to_owned());
     let pulled = causeway_models::pull(entry, home, &Pip::default(), &mut bar);
     bar.clear();
     pulled.map_err(failure)
@@ -80,41 +79,6 @@ fn root(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 /// Whose mistake an error of the `models` room is.
 pub(crate) fn failure(error: ModelsError) -> Failure {
     if error.is_callers_mistake() { Failure::caller(error) } else { Failure::world(error) }
-}
-
-/// The download's bar on a terminal; two lines in all where stderr is something else.
-struct Bar {
-    name: &'static str,
-    bar: ProgressBar,
-    is_started: bool,
-}
-
-impl Bar {
-    fn new(name: &'static str) -> Self {
-        let style = "{prefix} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-        let style = ProgressStyle::with_template(style).expect("the template is well formed");
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        Self { name, bar: bar.with_style(style).with_prefix(name), is_started: false }
-    }
-
-    fn clear(&self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-impl Progress for Bar {
-    fn waiting(&mut self) {
-        eprintln!("waiting for another pull to end");
-    }
-
-    fn at(&mut self, bytes: u64, bytes_total: u64) {
-        if !self.is_started && !std::io::stderr().is_terminal() {
-            eprintln!("fetching {} ({} MB)", self.name, bytes_total.div_ceil(1_000_000));
-        }
-        self.is_started = true;
-        self.bar.set_length(bytes_total);
-        self.bar.set_position(bytes);
-    }
 }
 
 #[cfg(test)]

@@ -171,7 +171,6 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("half", "f16 and bf16 with their subnormals and rounding"),
     ("hyper", "HTTP/1.1 on a connection, with its framing and its limits"),
     ("hyper-util", "what joins hyper to the sockets of tokio"),
-    ("indicatif", "a progress bar that knows when it is not on a terminal"),
     ("libc", "two calls of the system, with their constants, on memory that is merged"),
     ("libm", "exp, ln and pow with the same bits on every system"),
     ("llguidance", "grammars, schemas and regular expressions to masks over a vocabulary"),
@@ -199,6 +198,7 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("toml", "policy files, with line numbers in errors"),
     ("tracing", "events with typed fields, at no cost where nobody listens"),
     ("tracing-subscriber", "events as text or JSON, one line each"),
+    ("ureq", "HTTP/1.1 over TLS without an async runtime: framing, proxies, certificates"),
     ("xxhash-rust", "XXH3-128 for the digest of a step"),
     ("zip", "wheels, with each member's checksum"),
 ];
