@@ -3,22 +3,25 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use causeway_models::hub::{self, Hub, HubName};
 use causeway_models::{Entry, Hashes, Home, ModelsError, Named, Pip};
 
 use crate::failure::Failure;
 use crate::progress_bar::Bar;
 
-/// The model that `name` means: a path, or a catalogue model that is already fetched.
+/// The model that `name` means: a path, or a model that is already fetched.
 pub(crate) fn resolve(name: &str) -> Result<PathBuf, Failure> {
     match causeway_models::named(name).map_err(failure)? {
         Named::Path(path) => Ok(path),
         Named::Model(entry) => home()?.checked(entry).map_err(failure),
+        Named::Hub(name) => hub::there(&the_hub()?, &name).map_err(|e| failure(e.into())),
     }
 }
 
-/// The model that `name` means; a catalogue model that is missing is fetched first.
+/// The model that `name` means; one that has a name and is missing is fetched first.
 ///
-/// Progress goes to stderr.
+/// Progress goes to stderr. What is there is taken as it is: no network is asked whether the hub
+/// has a newer one, so that the same name is the same model until a pull.
 pub(crate) fn resolve_or_pull(name: &str) -> Result<PathBuf, Failure> {
     match causeway_models::named(name).map_err(failure)? {
         Named::Path(path) => Ok(path),
@@ -29,7 +32,39 @@ pub(crate) fn resolve_or_pull(name: &str) -> Result<PathBuf, Failure> {
                 checked => checked.map_err(failure),
             }
         }
+        Named::Hub(name) => match hub::cached(&the_hub()?, &name) {
+            Some(path) => Ok(path),
+            None => pull_from_hub(&name),
+        },
     }
+}
+
+/// Fetches what is missing of a model on the hub, with its size and progress on stderr.
+pub(crate) fn pull_from_hub(name: &HubName) -> Result<PathBuf, Failure> {
+    let hub = the_hub()?;
+    let plan = hub::plan(&hub, name).map_err(|error| failure(error.into()))?;
+    let mut bar = Bar::new(name.to_string());
+    if plan.bytes_missing > 0 {
+        let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
+        let (missing, total) = (megabytes(plan.bytes_missing), megabytes(plan.bytes_total));
+        let rest = if missing < total { format!(", of {total} MB") } else { String::new() };
+        bar.announce(&format!("fetching {name} ({missing} MB{rest}) into {}", hub.cache.display()));
+    }
+    let fetched = plan.fetch(&mut bar);
+    bar.clear();
+    fetched.map_err(|error| failure(error.into()))
+}
+
+/// The hub and its cache, as the environment names them.
+fn the_hub() -> Result<Hub, Failure> {
+    let variable = |name: &str| std::env::var_os(name);
+    let hub = Hub::from_variables(&variable).ok_or_else(|| {
+        Failure::caller(anyhow::anyhow!(
+            "cannot tell where the hub's cache lies: set HF_HOME or HF_HUB_CACHE to a folder"
+        ))
+    })?;
+    let cache = std::path::absolute(&hub.cache).map_err(Failure::from)?;
+    Ok(Hub { cache, ..hub })
 }
 
 /// Fetches a catalogue model, where it is not there already, with progress on stderr.

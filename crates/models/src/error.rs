@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::hub::HubError;
 use crate::{Entry, Sha256};
 
 /// Why a name or a path did not become a model file.
@@ -44,6 +45,9 @@ pub enum ModelsError {
     /// The download failed.
     #[error("cannot fetch `{name}`")]
     Fetch { name: &'static str, source: FetchError },
+    /// A name on the hub came to nothing.
+    #[error(transparent)]
+    Hub(#[from] HubError),
 }
 
 /// Why a download did not become a model.
@@ -112,6 +116,7 @@ impl ModelsError {
             | Self::DiskFull { .. }
             | Self::File { .. }
             | Self::Fetch { .. } => false,
+            Self::Hub(error) => error.is_callers_mistake(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::hub::HubName;
 use crate::{Entry, Hashes, ModelsError, find};
 
 /// The folder that `$CAUSEWAY_HOME` names; nothing in it need exist.
@@ -95,16 +96,22 @@ pub enum Named {
     Path(PathBuf),
     /// A model of the catalogue, fetched or not.
     Model(&'static Entry),
+    /// A model of the hub, fetched or not.
+    Hub(HubName),
 }
 
 /// Reads what a user typed where a model is wanted.
 ///
-/// What contains a separator or ends in `.gguf` is a path. Anything else is a catalogue name
+/// What begins with `hf:` is a name on the hub; what contains a separator or ends in `.gguf` is a path. Anything else is a catalogue name
 /// first, and only then the name of something in the current folder.
 ///
 /// # Errors
-/// [`ModelsError::NoSuchPath`] or [`ModelsError::UnknownName`], both the caller's mistake.
+/// [`ModelsError::NoSuchPath`], [`ModelsError::UnknownName`] or [`ModelsError::Hub`], all the
+/// caller's mistake.
 pub fn named(text: &str) -> Result<Named, ModelsError> {
+    if HubName::is_meant_by(text) {
+        return Ok(Named::Hub(HubName::parse(text)?));
+    }
     let path = Path::new(text);
     if looks_like_path(text) {
         let path = path.to_owned();

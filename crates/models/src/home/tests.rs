@@ -66,6 +66,9 @@ fn paths_are_taken_as_they_are_and_names_from_the_catalogue() {
     assert_eq!(named("smollm2:135m").unwrap(), Named::Model(&CATALOGUE[0]));
     // The tests run in the crate's folder, which has this one in it.
     assert_eq!(named("src").unwrap(), Named::Path("src".into()));
+    let hub = crate::hub::HubName::parse("hf:a/b:q8_0").unwrap();
+    assert_eq!(named("hf:a/b:q8_0").unwrap(), Named::Hub(hub));
+    assert!(named("hf:a/b.bin/c").unwrap_err().is_callers_mistake());
     let sentence = |text: &str| named(text).unwrap_err().to_string();
     assert_eq!(sentence("./nowhere"), "no model file or folder at `./nowhere`");
     assert_eq!(sentence("nowhere.gguf"), "no model file or folder at `nowhere.gguf`");

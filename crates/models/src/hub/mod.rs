@@ -1,0 +1,19 @@
+//! Models of the hub: a name, its files in the hub's own cache, and the way between them.
+//!
+//! `hf:owner/repo:quant` → list of files → choice → sizes → blobs → links of a snapshot → path.
+
+mod cache;
+mod choose;
+mod client;
+mod download;
+mod error;
+mod name;
+mod pull;
+mod settings;
+
+pub use cache::cached;
+pub use choose::{ChoiceFault, Chosen, choose};
+pub use error::{AnswerFault, HubError};
+pub use name::{HubName, NameFault, PREFIX, Wanted};
+pub use pull::{Plan, plan, there};
+pub use settings::{Hub, Token};
