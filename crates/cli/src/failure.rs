@@ -40,6 +40,14 @@ impl Failure {
         }
     }
 
+    /// The one sentence; empty where there is nothing to say.
+    pub(crate) fn said(&self) -> String {
+        match self {
+            Self::Caller(error) | Self::World(error) => sentence(error),
+            Self::Unequal | Self::ReaderGone => String::new(),
+        }
+    }
+
     /// The same failure, and what was done as it came about.
     pub(crate) fn within(self, what: String) -> Self {
         match self {

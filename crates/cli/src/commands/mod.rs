@@ -5,6 +5,7 @@ mod choose;
 mod completions;
 mod detokenize;
 mod diff;
+mod doctor;
 mod inspect;
 mod keys;
 mod ledger;
@@ -63,7 +64,9 @@ pub(crate) enum Command {
     Keys(keys::Args),
     /// Show a model file: metadata, tensors, sizes and values.
     Inspect(inspect::Args),
-    /// Fetch a model by name.
+    /// Look a model over before it is used, and say what is unusual about it.
+    Doctor(doctor::Args),
+    /// Fetch a model by name, or from the hub.
     Pull(pull::Args),
     /// List the models there are and where they are kept.
     Models(models::Args),
@@ -97,6 +100,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Ledger(args) => ledger::run(&args),
         Command::Keys(args) => keys::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Policy(args) => policy::run(&args),

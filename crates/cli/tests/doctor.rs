@@ -1,0 +1,92 @@
+//! `doctor` on a model that is well, and on copies of it that were damaged on purpose.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use causeway_weights::ModelFile;
+use serde_json::Value;
+use support::{causeway, object, smollm2};
+
+/// The verdict on one check; `-` where it was not reached.
+fn verdict(found: &Value, name: &str) -> String {
+    let checks = found["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["name"] == name);
+    check.map_or("-", |check| check["verdict"].as_str().unwrap()).to_owned()
+}
+
+/// What is said of a copy of the small model that `damage` was done to.
+fn check(damage: impl FnOnce(&mut Vec<u8>), want_code: i32, want: &[(&str, &str)]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("copy.gguf");
+    let mut bytes = fs::read(smollm2()).unwrap();
+    damage(&mut bytes);
+    fs::write(&path, bytes).unwrap();
+    let ran = causeway(&["doctor", "--json", path.to_str().unwrap()]);
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    for (name, want) in want {
+        assert_eq!(verdict(&found, name), *want, "{name}: {found:#}");
+    }
+    assert_eq!(ran.code, want_code, "{found:#}");
+}
+
+/// Where a tensor's bytes lie in the small model, and the bytes of one row.
+fn place(name: &str) -> (usize, usize, usize) {
+    let file = ModelFile::open(Path::new(&PathBuf::from(smollm2()))).unwrap();
+    let entry = file.tensors().find(|entry| entry.name == name).unwrap();
+    (entry.offset, entry.bytes, file.tensor(name).unwrap().row_bytes(0).len())
+}
+
+fn replace(bytes: &mut [u8], from: &str, to: &str) {
+    assert_eq!(from.len(), to.len());
+    let place = bytes.windows(from.len()).position(|part| part == from.as_bytes()).unwrap();
+    bytes[place..place + to.len()].copy_from_slice(to.as_bytes());
+}
+
+#[test]
+fn a_model_that_is_well_is_said_to_be_well() {
+    let found = object(&causeway(&["doctor", "--json", smollm2()]));
+    for check in found["checks"].as_array().unwrap() {
+        let is_well = check["verdict"] == "ok" || check["name"] == "sampling";
+        assert!(is_well, "{check}");
+    }
+    let ran = causeway(&["doctor", smollm2()]);
+    assert_eq!(ran.code, 0);
+    assert!(ran.stdout.starts_with("ok       architecture   llama: 30 layers"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_tokenizer_that_is_another_models_is_found_out() {
+    let (start, length, row) = place("token_embd.weight");
+    let shift = |bytes: &mut Vec<u8>| bytes[start..start + length].rotate_left(row * 1000);
+    check(shift, 1, &[("values", "ok"), ("round trip", "ok"), ("known text", "wrong")]);
+}
+
+#[test]
+fn a_matrix_of_zeros_is_found_out() {
+    let (start, length, _) = place("blk.3.ffn_down.weight");
+    let zero = |bytes: &mut Vec<u8>| bytes[start..start + length].fill(0);
+    check(zero, 1, &[("size", "ok"), ("values", "wrong")]);
+}
+
+#[test]
+fn a_template_that_is_gone_is_unusual_and_a_wrong_pre_tokenizer_is_wrong() {
+    let gone =
+        |bytes: &mut Vec<u8>| replace(bytes, "tokenizer.chat_template", "tokenizer.chat_tempest!");
+    check(gone, 0, &[("template", "unusual"), ("answer", "ok")]);
+    let unknown = |bytes: &mut Vec<u8>| {
+        let key = b"tokenizer.ggml.pre";
+        let place = bytes.windows(key.len()).position(|part| part == key).unwrap() + key.len();
+        // Behind the key stand its type and the length of the value.
+        bytes[place + 12] = b'?';
+    };
+    check(unknown, 1, &[("size", "ok"), ("load", "wrong"), ("answer", "-")]);
+}
+
+#[test]
+fn a_file_that_is_cut_or_has_more_than_its_tensors_is_said_to() {
+    check(|bytes| bytes.truncate(50_000_000), 1, &[("file", "wrong"), ("size", "-")]);
+    check(|bytes| bytes.extend([0; 100_000]), 0, &[("size", "unusual"), ("answer", "ok")]);
+}
