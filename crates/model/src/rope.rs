@@ -32,6 +32,7 @@ pub enum RopeScaling {
     },
     /// Low frequencies are divided by the factor, high ones kept, and those between are mixed
     /// (Llama 3.1): wavelengths are low above `original / low` and high below `original / high`.
+    /// What each is divided by is rounded to f32, as GGUF files keep it.
     Llama3 {
         factor: f32,
         low: f32,
@@ -118,7 +119,14 @@ impl RopeConfig {
                 RopeScaling::Llama3 { factor, low, high, original } => {
                     let turns = to_f64(*original) * plain / (2.0 * PI);
                     let (low, high) = (f64::from(*low), f64::from(*high));
-                    mixed(plain, f64::from(*factor), (turns - low) / (high - low))
+                    let divisor =
+                        1.0 / mixed(1.0, f64::from(*factor), (turns - low) / (high - low));
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        reason = "rounding is what is meant"
+                    )]
+                    let divisor = divisor as f32;
+                    plain / f64::from(divisor)
                 }
                 RopeScaling::Yarn { factor, original, fast, slow, truncate } => {
                     // The pair that turns so often within the original context, as a real number.

@@ -26,7 +26,10 @@ fn frequencies_follow_the_kind_of_scaling() {
     // Of 128 positions the pairs turn 20.4, 2.04, 0.204 and 0.0204 times.
     let llama3 = RopeScaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original: 128 };
     let kept = (128.0 * 0.1 / std::f64::consts::TAU - 1.0) / 3.0;
-    let second = 0.1 * kept + 0.1 / 8.0 * (1.0 - kept);
+    // 1 for what is kept, 8 for what is divided, and between them rounded to f32.
+    #[expect(clippy::cast_possible_truncation, reason = "rounding is what is meant")]
+    let divisor = (1.0 / (kept + (1.0 - kept) / 8.0)) as f32;
+    let second = 0.1 / f64::from(divisor);
     check(llama3, 64, &[1.0, second, 0.01 / 8.0, 0.001 / 8.0]);
 }
 
