@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use causeway_kernels::{PackedMatrix, Packing, Pool};
-use causeway_weights::{ModelFile, Tensor};
+use causeway_kernels::{Format, PackedMatrix, Packing, Pool};
+use causeway_weights::{DType, ModelFile, Tensor};
 
 use crate::families::{HeadNorms, Norms};
 use crate::load::{FeedForward, Gated, LayerWeights, Linear};
 use crate::names::{Global, Names, Part};
-use crate::relay::{self, Place, Rows};
+use crate::relay::{self, Mxfp4Rows, Place, Rows};
 use crate::{Config, Experts, ModelError, Shape};
 
 /// Tensors that no part is made of: older files carry the first although nothing needs it, and
@@ -234,8 +234,13 @@ impl<'a> Loader<'a> {
                 )
             }
         };
-        let tensor = self.wanted(&self.names.expert(layer, expert, part, "weight"))?;
-        let weight = self.matrix(tensor, shape, &piece)?;
+        let name = self.names.expert(layer, expert, part, "weight");
+        let weight = if self.file.tensor(&format!("{name}_blocks")).is_some() {
+            self.mxfp4(&name, shape, (count, first + offset, step))?
+        } else {
+            let tensor = self.wanted(&name)?;
+            self.matrix(tensor, shape, &piece)?
+        };
         let bias = match self.tensor(&self.names.expert(layer, expert, part, "bias")) {
             None => Vec::new(),
             Some(tensor) => {
@@ -244,6 +249,30 @@ impl<'a> Loader<'a> {
             }
         };
         Ok(Linear { weight, bias })
+    }
+
+    /// One of `count` experts whose MXFP4 codes and scales lie in two tensors: each `step`th row
+    /// from `first` on.
+    fn mxfp4(
+        &mut self,
+        name: &str,
+        shape: (usize, usize),
+        (count, first, step): (usize, usize, usize),
+    ) -> Result<PackedMatrix, ModelError> {
+        let whole = [count, step * shape.0, shape.1.div_ceil(32), 16];
+        let mut part = |suffix: &str, whole: &[usize]| {
+            let tensor = self.wanted(&format!("{name}{suffix}"))?;
+            want_shape(&tensor, whole)?;
+            if tensor.dtype == DType::U8 {
+                return Ok(tensor);
+            }
+            let (name, dtype) = (tensor.name.to_owned(), tensor.dtype.name().to_owned());
+            Err(ModelError::TensorType { name, dtype })
+        };
+        let (codes, scales) = (part("_blocks", &whole)?, part("_scales", &whole[..3])?);
+        let rows = Mxfp4Rows { codes, scales, first, step };
+        let added = self.packing.add(Format::Bf16, shape, rows);
+        added.map_err(|source| ModelError::Pack { name: codes.name.to_owned(), source })
     }
 
     /// The output matrix, or the embedding where the two are one.

@@ -191,6 +191,49 @@ fn half_power(power: i32) -> u16 {
     }
 }
 
+/// Magnitudes of MXFP4 (OCP Microscaling Formats 1.0, E2M1) by a code's lower bits; bit 3 is its sign.
+const E2M1: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+
+/// Rows of MXFP4 numbers whose blocks and scales lie in two tensors, as bf16: none is rounded.
+#[derive(Debug)]
+pub(crate) struct Mxfp4Rows<'a> {
+    /// `(…, rows, columns / 32, 16)`, two numbers a byte, the first in its low half.
+    pub(crate) codes: Tensor<'a>,
+    /// `(…, rows, columns / 32)`, exponents plus 127.
+    pub(crate) scales: Tensor<'a>,
+    /// Row `row` is number `first + step * row`.
+    pub(crate) first: usize,
+    pub(crate) step: usize,
+}
+
+impl RowSource for Mxfp4Rows<'_> {
+    fn blocks(&self, _: usize, _: &mut [RawBlock]) {
+        unreachable!("invariant: only quantised tensors are asked for blocks")
+    }
+
+    fn floats(&self, row: usize, bits: &mut [u32]) {
+        let row = self.first + self.step * row;
+        let scales = self.scales.row_bytes(row);
+        let codes = &self.codes.bytes[row * scales.len() * 16..];
+        for (index, bits) in bits.iter_mut().enumerate() {
+            let code = codes[index / 2] >> (4 * (index % 2)) & 15;
+            *bits = mxfp4(code, scales[index / 32]) >> 16;
+        }
+    }
+}
+
+/// Bits of one MXFP4 number in f32, whose lower half is always 0.
+fn mxfp4(code: u8, scale: u8) -> u32 {
+    // 2^(scale - 127), of which the smallest is subnormal; 255 stands for no number.
+    let power = match scale {
+        0 => 0x0040_0000,
+        255 => f32::NAN.to_bits(),
+        _ => u32::from(scale) << 23,
+    };
+    let sign = u32::from(code >> 3) << 31;
+    (E2M1[usize::from(code & 7)] * f32::from_bits(power)).to_bits() | sign
+}
+
 /// Blocks of 32 with one scale and perhaps a minimum: `parts` gives d, m and signed quants.
 fn simple<B: causeway_weights::quant::Block>(
     bytes: &[u8],

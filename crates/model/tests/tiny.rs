@@ -15,7 +15,7 @@ use support::{all_logits, arrays, bits, f32s, load, step, testdata, tokens, u32s
 /// Largest difference that a float32 forward pass may show against the reference.
 const TOLERANCE: f32 = 5e-4;
 
-const MODELS: [&str; 21] = [
+const MODELS: [&str; 22] = [
     "llama",
     "llama_tied",
     "llama_mha",
@@ -37,6 +37,7 @@ const MODELS: [&str; 21] = [
     "olmo2",
     "smollm3",
     "gpt_oss",
+    "gpt_oss_mxfp4",
 ];
 
 /// The context that a model is loaded for: LongRoPE's factors were chosen by the length of the

@@ -128,3 +128,26 @@ fn rows_of_heads_are_turned_and_nothing_else() {
         check(ggml, (64, 1), Some(64));
     }
 }
+
+#[test]
+fn mxfp4_numbers_are_exact_in_bf16() {
+    let value = |code, scale| f32::from_bits(super::mxfp4(code, scale));
+    for (code, scale, want) in [
+        (0, 127, 0.0_f32),
+        (1, 127, 0.5),
+        (7, 127, 6.0),
+        (9, 128, -1.0),
+        (15, 126, -3.0),
+        (1, 0, f32::from_bits(0x0020_0000)),
+        (2, 0, f32::from_bits(0x0040_0000)),
+        (5, 1, f32::from_bits(0x0140_0000)),
+    ] {
+        assert_eq!(value(code, scale).to_bits(), want.to_bits(), "code {code} scale {scale}");
+    }
+    for code in 0..16 {
+        for scale in 0..=255 {
+            assert_eq!(super::mxfp4(code, scale) & 0xffff, 0, "code {code} scale {scale}");
+        }
+        assert!(value(code, 255).is_nan(), "scale 255 is no number");
+    }
+}
