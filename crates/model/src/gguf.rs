@@ -55,9 +55,13 @@ pub(crate) fn family(file: &ModelFile) -> Result<Family, ConfigError> {
 pub(crate) fn config(file: &ModelFile) -> Result<Config, ConfigError> {
     let family = family(file)?;
     let keys = Keys { metadata: file.metadata(), prefix: family.gguf.to_owned() };
+    refuse_unknown_variants(&keys)?;
     let shape = shape(&keys, file)?;
     let mut ropes = vec![rope(&keys, &family, file, &shape)?];
-    ropes.extend(family.local_base.map(|base| RopeConfig::plain(base, ropes[0].dims)));
+    if let Some(base) = family.local_base {
+        let base = keys.number("rope.freq_base_swa")?.unwrap_or(base);
+        ropes.push(RopeConfig::plain(base, ropes[0].dims));
+    }
     let embedding_root =
         if family.scales_embedding { to_f32(shape.hidden_dim).sqrt() } else { 1.0 };
     let is_large = shape.n_layers >= family.large_from;
@@ -85,6 +89,30 @@ pub(crate) fn config(file: &ModelFile) -> Result<Config, ConfigError> {
         ropes,
         shape,
     })
+}
+
+/// Keys that would change the arithmetic in a way that is not computed here.
+fn refuse_unknown_variants(keys: &Keys<'_>) -> Result<(), ConfigError> {
+    for (key, wanted) in [
+        ("expert_weights_scale", "1"),
+        ("rope.scale_linear", "1: a factor stands in rope.scaling.factor"),
+        ("rope.scaling.yarn_attn_factor", "1"),
+        ("rope.scaling.yarn_ext_factor", "1"),
+    ] {
+        if let Some(value) = keys.number(key)?.filter(|value| value.to_bits() != 1f32.to_bits()) {
+            return Err(keys.wrong(key, value, wanted));
+        }
+    }
+    let key = "attention.causal";
+    if keys.metadata.bool(&keys.name(key))? == Some(false) {
+        return Err(keys.wrong(key, false, "true"));
+    }
+    // 1 is a softmax over all experts, 3 one over the chosen; 2 would be a sigmoid.
+    let key = "expert_gating_func";
+    match keys.size(key)? {
+        None | Some(0 | 1 | 3) => Ok(()),
+        Some(other) => Err(keys.wrong(key, other, "1 or 3, a softmax")),
+    }
 }
 
 /// The RoPE of the layers that read everything.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use causeway_kernels::{Isa, Kernels, KvType};
 use causeway_model::{Model, ModelError, Settings};
 use causeway_weights::ModelFile;
-use files::{F32, Gguf, Random, U8};
+use files::{BOOL, F32, Gguf, Random, U8};
 use support::{all_logits, bits, load};
 
 /// A key and what is written in place of its good value.
@@ -151,6 +151,21 @@ fn missing_keys_tensors_and_kinds_are_refused_by_name() {
     check(&scaled("longrope"), &["rope_factors_long.weight", "missing"]);
     let nan = model(Q4_0, &[], 2).number("llama.rope.freq_base", F32, &f32::NAN.to_le_bytes());
     check(&nan, &["RoPE base", "NaN"]);
+    for (key, sentence) in [
+        ("llama.expert_weights_scale", "is 2.5, wanted 1"),
+        ("llama.rope.scaling.yarn_ext_factor", "is 2.5, wanted 1"),
+        ("llama.rope.scale_linear", "rope.scaling.factor"),
+    ] {
+        check(&model(Q4_0, &[], 2).number(key, F32, &2.5f32.to_le_bytes()), &[key, sentence]);
+    }
+    let gated = model(Q4_0, &[], 2).u32("llama.expert_gating_func", 2);
+    check(&gated, &["llama.expert_gating_func", "is 2", "softmax"]);
+    let both_ways = model(Q4_0, &[], 2).number("llama.attention.causal", BOOL, &[0]);
+    check(&both_ways, &["llama.attention.causal", "false", "true"]);
+    let factors = model(Q4_0, &[], 2).tensor("rope_freqs.weight", &[31], 0, &[0x3f; 124]);
+    check(&factors, &["31 RoPE factors", "32 pairs"]);
+    let experts = model(Q4_0, &[], 2).u32("llama.expert_count", 4);
+    check(&experts, &["llama.expert_used_count", "missing"]);
     let extra = model(Q4_0, &[], 2).tensor("blk.0.ssm_in.weight", &[32], 2, &[0; 18]);
     check(&extra, &["blk.0.ssm_in.weight", "llama"]);
     // IQ2_XXS, a type that is listed but not computed with.
