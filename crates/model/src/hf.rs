@@ -80,8 +80,8 @@ fn rounded(number: f64) -> f32 {
 }
 
 /// Whether the file says that input and output share their embedding.
-pub(crate) fn is_tied(config: &Value) -> bool {
-    config.get("tie_word_embeddings").and_then(Value::as_bool).unwrap_or(false)
+pub(crate) fn is_tied(config: &Value) -> Option<bool> {
+    config.get("tie_word_embeddings").and_then(Value::as_bool)
 }
 
 /// The family by a file's `model_type`.

@@ -124,7 +124,7 @@ impl Model {
             .map(|layer| loader.layer(layer))
             .collect::<Result<_, _>>()?;
         let output_norm = loader.norm(names.global(Global::OutputNorm), config.shape.hidden_dim)?;
-        let output = loader.output(hugging_face && file.config().is_some_and(hf::is_tied))?;
+        let output = loader.output(file.config().and_then(hf::is_tied))?;
         loader.finish(&pool)?;
         let ropes = config.ropes.iter().map(|rope| Rope::new(rope, context_len)).collect();
         let embedding = names.global(Global::Embedding).to_owned();

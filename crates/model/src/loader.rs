@@ -275,11 +275,15 @@ impl<'a> Loader<'a> {
         added.map_err(|source| ModelError::Pack { name: codes.name.to_owned(), source })
     }
 
-    /// The output matrix, or the embedding where the two are one.
-    pub(crate) fn output(&mut self, tied: bool) -> Result<PackedMatrix, ModelError> {
+    /// The output matrix, or the embedding where the two are one or no file says otherwise.
+    pub(crate) fn output(&mut self, tied: Option<bool>) -> Result<PackedMatrix, ModelError> {
         let Shape { vocab_size, hidden_dim, .. } = self.config.shape;
         let embedding = self.wanted(self.names.global(Global::Embedding))?;
-        let own = self.tensor(self.names.global(Global::Output)).filter(|_| !tied);
+        let name = self.names.global(Global::Output);
+        let own = self.tensor(name).filter(|_| tied != Some(true));
+        if own.is_none() && tied == Some(false) {
+            return Err(ModelError::MissingTensor { name: name.to_owned() });
+        }
         let piece = Piece { whole: vec![vocab_size, hidden_dim], place: Place::Rows { first: 0 } };
         self.matrix(own.unwrap_or(embedding), (vocab_size, hidden_dim), &piece)
     }
