@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use causeway_kernels::{Isa, Kernels, KvType};
 use causeway_kv_cache::Cache;
-use causeway_model::{Model, Settings};
+use causeway_model::{Model, Settings, Span, Workspace};
 use causeway_request::RequestId;
 use causeway_weights::ModelFile;
 use support::{all_logits, arrays, bits, f32s, load, step, testdata, tokens, u32s};
@@ -124,5 +124,31 @@ fn an_evicted_sequence_comes_back_with_the_same_bits() {
             let again = step(&model, &mut cache, RequestId(1), 0, &all, all.len());
             assert!(bits(&again) == want, "{name} {kv_type:?} after eviction");
         }
+    }
+}
+
+#[test]
+fn sequences_computed_together_have_the_bits_that_they_have_alone() {
+    for name in MODELS {
+        let (_folder, file) = open(name, "config.json");
+        let all: Vec<_> = sequences(name).into_iter().map(|(ids, _)| tokens(&ids)).collect();
+        let model = load(&file, Isa::best(), 2, KvType::F32);
+        let alone = sequences(name).into_iter().map(|(ids, _)| {
+            let rows = all_logits(&model, &ids, ids.len());
+            bits(&rows)
+        });
+        let mut cache = Cache::new(&model.kv_shape(3, 512));
+        let mut work = Workspace::default();
+        let mut spans = Vec::new();
+        for (id, tokens) in (0..).zip(&all) {
+            let request = RequestId(id);
+            cache.reserve(request, tokens.len()).unwrap();
+            let (first_position, logits_wanted) = (0, tokens.len());
+            spans.push(Span { request, first_position, tokens, logits_wanted });
+        }
+        let logits = model.forward(&spans, &mut cache, &mut work).unwrap();
+        let together: Vec<Vec<f32>> = logits.rows().map(<[f32]>::to_vec).collect();
+        let want: Vec<Vec<u32>> = alone.flatten().collect();
+        assert!(bits(&together) == want, "{name} in one pass");
     }
 }
