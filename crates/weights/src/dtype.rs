@@ -132,6 +132,12 @@ impl DType {
         Self::find(|row| row.ggml == Some(id))
     }
 
+    /// The type's number in a GGUF tensor entry; `None` for a type that GGUF has not.
+    #[must_use]
+    pub fn to_ggml(self) -> Option<u32> {
+        self.row().ggml
+    }
+
     /// The type with this name in a safetensors header.
     #[must_use]
     pub fn from_safetensors(name: &str) -> Option<Self> {

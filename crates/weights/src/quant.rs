@@ -3,6 +3,7 @@
 //! The arithmetic is `f32` throughout, in the order each format's file states; no step is fused.
 //! Blocks have an alignment of 1, so a slice of them can be taken of any bytes of the right length.
 
+mod encode;
 mod float;
 mod half;
 mod iq4;
@@ -17,6 +18,7 @@ mod q5_k;
 mod q6_k;
 mod q8;
 
+pub use encode::{is_written, quantize};
 pub use float::{BFloat, Single};
 pub use half::Half;
 pub use iq4::{BlockIq4Nl, BlockIq4Xs};
@@ -38,6 +40,8 @@ use crate::DType;
 pub enum ValuesError {
     #[error("the type {dtype} is not read, only listed")]
     Unreadable { dtype: DType },
+    #[error("the type {dtype} is not written")]
+    Unwritable { dtype: DType },
     #[error("{bytes} bytes are not a whole number of {dtype} blocks of {block_bytes}")]
     PartBlock { dtype: DType, bytes: usize, block_bytes: usize },
     #[error("{bytes} bytes of {dtype} hold {held} values, {wanted} are wanted")]

@@ -13,6 +13,12 @@ pub struct Single([u8; 4]);
 assert_size!(Single, 4);
 
 impl Single {
+    /// The float as the file has it.
+    #[must_use]
+    pub fn from_f32(value: f32) -> Self {
+        Self(value.to_le_bytes())
+    }
+
     /// The value.
     #[must_use]
     pub fn to_f32(self) -> f32 {

@@ -24,6 +24,26 @@ impl Half {
         Self(bits.to_le_bytes())
     }
 
+    /// The nearest half, ties to the even one; beyond the largest it is infinite.
+    #[must_use]
+    pub fn from_f32(value: f32) -> Self {
+        const INFINITE: u32 = 0x7c00;
+        let bits = value.to_bits();
+        let (sign, magnitude) = (bits >> 16 & 0x8000, bits & 0x7fff_ffff);
+        let half = if magnitude > 0x7f80_0000 {
+            INFINITE | 0x200
+        } else if magnitude < 0x3880_0000 {
+            // Below 2^-14: the last place of 0.5 is 2^-24, so the sum is rounded as a subnormal is.
+            (f32::from_bits(magnitude) + 0.5).to_bits() - 0.5_f32.to_bits()
+        } else if magnitude < 0x4780_0000 {
+            (magnitude + 0x0fff + (magnitude >> 13 & 1) - (112 << 23)) >> 13
+        } else {
+            INFINITE
+        };
+        let bits = u16::try_from(sign | half).expect("a half has 16 bits");
+        Self::from_bits(bits)
+    }
+
     /// The float's bits.
     #[must_use]
     pub fn to_bits(self) -> u16 {

@@ -20,6 +20,18 @@ pub struct KScales(pub [u8; 12]);
 assert_size!(KScales, 12);
 
 impl KScales {
+    /// Packs eight scales and eight minimums, 0 to 63 each.
+    #[must_use]
+    pub fn pack(scales: [u8; 8], mins: [u8; 8]) -> Self {
+        let mut bytes = [0; 12];
+        for group in 0..4 {
+            bytes[group] = scales[group] & 0x3f | scales[group + 4] >> 4 << 6;
+            bytes[group + 4] = mins[group] & 0x3f | mins[group + 4] >> 4 << 6;
+            bytes[group + 8] = scales[group + 4] & 0x0f | mins[group + 4] << 4;
+        }
+        Self(bytes)
+    }
+
     /// The eight scales, 0 to 63.
     #[must_use]
     pub fn scales(&self) -> [u8; 8] {

@@ -23,3 +23,31 @@ fn every_half_has_its_value() {
         assert_eq!(Half::from_bits(bits).to_bits(), bits);
     }
 }
+
+#[test]
+fn every_half_comes_back_from_its_single() {
+    for bits in 0..=u16::MAX {
+        let half = Half::from_bits(bits);
+        if half.to_f32().is_nan() {
+            assert!(Half::from_f32(half.to_f32()).to_f32().is_nan());
+        } else {
+            assert_eq!(Half::from_f32(half.to_f32()), half);
+        }
+    }
+}
+
+#[test]
+fn a_single_becomes_the_nearest_half_and_a_tie_the_even_one() {
+    let cases = [
+        (1.0 + 1.0 / 2048.0, 0x3c00),
+        (1.0 + 3.0 / 2048.0, 0x3c02),
+        (65_519.0, 0x7bff),
+        (65_520.0, 0x7c00),
+        (2.0_f32.powi(-25), 0),
+        (3.0 * 2.0_f32.powi(-25), 2),
+        (-1e-30, 0x8000),
+    ];
+    for (value, want) in cases {
+        assert_eq!(Half::from_f32(value).to_bits(), want, "{value}");
+    }
+}

@@ -41,3 +41,11 @@ fn all_bits_of_the_twelve_bytes_are_used_once() {
         assert_eq!(pack(packed.scales(), packed.mins()), packed);
     }
 }
+
+#[test]
+fn what_is_packed_is_read_again() {
+    let scales = [0, 63, 1, 62, 33, 16, 48, 15];
+    let mins = [63, 0, 17, 32, 5, 59, 31, 47];
+    let packed = KScales::pack(scales, mins);
+    assert_eq!((packed.scales(), packed.mins()), (scales, mins));
+}
