@@ -12,8 +12,10 @@
 
 mod fault;
 mod reader;
+mod write;
 
 pub use fault::{Counted, GgufFault, Place, ValueFault};
+pub use write::{NewTensor, write_directory};
 
 use crate::layout::{TENSORS_MAX, TensorEntry, TensorFaultKind, check_together, tensor_bytes};
 use crate::{DType, Look, Metadata, Value};

@@ -16,6 +16,7 @@ mod look;
 mod mapping;
 mod metadata;
 pub mod quant;
+pub mod quantise;
 pub mod safetensors;
 mod summary;
 mod value;
