@@ -56,17 +56,16 @@ pub(super) fn convert(
     let mut losses = vec![Loss::default(); source.len()];
     let work = pieces.zip(source).zip(losses.iter_mut());
     let queue = Mutex::new(work);
-    std::thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
-            scope.spawn(|| {
-                loop {
-                    let next = queue.lock().expect("no thread panics with the queue").next();
-                    let Some((((_, out), source), loss)) = next else { break };
-                    *loss = piece(from, source, to, out);
-                }
-            });
+    let drain = || {
+        loop {
+            let next = queue.lock().expect("no thread panics with the queue").next();
+            let Some((((_, out), source), loss)) = next else {
+                break;
+            };
+            *loss = piece(from, source, to, out);
         }
-    });
+    };
+    std::thread::scope(|scope| (0..threads.max(1)).for_each(|_| drop(scope.spawn(drain))));
     let mut all = Loss::default();
     // In the rows' order, so that the sum is the same on any number of threads.
     losses.into_iter().for_each(|loss| all.add(loss));
