@@ -191,7 +191,8 @@ fn half_power(power: i32) -> u16 {
     }
 }
 
-/// Magnitudes of MXFP4 (OCP Microscaling Formats 1.0, E2M1) by a code's lower bits; bit 3 is its sign.
+/// Magnitudes of MXFP4 (OCP Microscaling Formats 1.0, E2M1) by a code's lower bits; bit 3 is
+/// its sign.
 const E2M1: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
 
 /// Rows of MXFP4 numbers whose blocks and scales lie in two tensors, as bf16: none is rounded.
