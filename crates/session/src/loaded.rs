@@ -110,7 +110,7 @@ pub fn kernels_of_environment() -> Result<Kernels, SessionError> {
 }
 
 /// The text side; a folder may be without.
-fn open_text(file: &ModelFile) -> Result<Option<Text>, SessionError> {
+pub(crate) fn open_text(file: &ModelFile) -> Result<Option<Text>, SessionError> {
     let is_without = |folder: &Path| !folder.join("tokenizer.json").exists();
     if file.folder().is_some_and(is_without) {
         return Ok(None);
