@@ -1,13 +1,16 @@
-//! `causeway policy`: check or hash a policy file.
+//! `causeway policy`: check or hash a policy file, or show what a model says itself.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use causeway_policy::PolicyFile;
+use causeway_session::{Defaults, SessionError};
+use causeway_weights::ModelFile;
 
 use crate::failure::{Failure, Outcome};
-use crate::policy_choice;
+use crate::loaded::session_failure;
+use crate::{model_path, policy_choice};
 
 /// Arguments of `causeway policy`.
 #[derive(Debug, clap::Args)]
@@ -31,6 +34,11 @@ enum Action {
         /// Print the canonical form itself
         #[arg(long)]
         canonical: bool,
+    },
+    /// Print what a model file says about decoding as a policy file, each line with its origin
+    Show {
+        /// A model's name, a `.gguf` file, or a Hugging Face folder
+        model: String,
     },
 }
 
@@ -65,6 +73,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
             let file = read(Some(path))?;
             let line = if *canonical { file.to_canonical_json() } else { file.hash_hex() };
             writeln!(out, "{line}")?;
+            Ok(())
+        }
+        Action::Show { model } => {
+            let file = ModelFile::open(&model_path::resolve(model)?).map_err(SessionError::from);
+            let defaults = file.and_then(|file| Defaults::of(&file)).map_err(session_failure)?;
+            writeln!(out, "# What {model:?} says about decoding; no command applies it unasked.")?;
+            writeln!(out, "# Keep it as a file and give it with --policy to decode so.")?;
+            write!(out, "{}", defaults.to_toml(model))?;
             Ok(())
         }
     }
