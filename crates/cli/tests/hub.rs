@@ -1,0 +1,90 @@
+//! Names on the hub as a user types them, with a small server on this machine in the hub's place.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+
+use support::{Ran, command, ran};
+
+const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+/// Git's name for a small file stands in its tag; no model, since only the way to it is tested.
+const ETAG: &str = "89abcdef0123456789abcdef0123456789abcdef";
+const CONTENT: &[u8] = b"no model at all";
+
+/// Starts the server and returns its address; it ends with the program.
+fn hub() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || listener.incoming().for_each(|stream| answer(&stream.unwrap())));
+    url
+}
+
+fn answer(mut stream: &TcpStream) {
+    let lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    let asked = head.first().map_or("", String::as_str);
+    let list = format!(r#"{{"sha": "{COMMIT}", "siblings": [{{"rfilename": "m-Q8_0.gguf"}}]}}"#);
+    let (status, body) = if asked.starts_with("GET /api/models/o/r/") {
+        ("200 OK", list.as_bytes())
+    } else if asked.contains(" /o/r/resolve/") {
+        ("200 OK", CONTENT)
+    } else {
+        ("404 Not Found", &b""[..])
+    };
+    let length = body.len();
+    let headers = format!(
+        "HTTP/1.1 {status}\r\nX-Repo-Commit: {COMMIT}\r\nETag: \"{ETAG}\"\r\n\
+         Content-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    let body = if asked.starts_with("HEAD") { &b""[..] } else { body };
+    stream.write_all(headers.as_bytes()).and_then(|()| stream.write_all(body)).ok();
+}
+
+fn run(home: &Path, endpoint: &str, args: &[&str], more: &[(&str, &str)]) -> Ran {
+    let mut command = command(args);
+    command.env("HF_HOME", home).env("HF_ENDPOINT", endpoint).env_remove("HF_HUB_CACHE");
+    command.env_remove("HF_TOKEN").env_remove("HF_HUB_OFFLINE").envs(more.iter().copied());
+    ran(command, "")
+}
+
+#[test]
+fn a_name_on_the_hub_is_pulled_once_and_then_works_without_a_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, endpoint) = (folder.path(), hub());
+    let run = |args: &[&str], more: &[(&str, &str)]| run(home, &endpoint, args, more);
+    let absent = run(&["inspect", "hf:o/r"], &[]);
+    let want = "causeway: model `hf:o/r` is not fetched yet: run `causeway pull hf:o/r`\n";
+    assert_eq!((absent.code, absent.stderr.as_str()), (2, want));
+    let offline = run(&["run", "-m", "hf:o/r", "Hi"], &[("HF_HUB_OFFLINE", "1")]);
+    assert_eq!(offline.code, 2);
+    assert!(offline.stderr.contains("HF_HUB_OFFLINE forbids to fetch it"), "{}", offline.stderr);
+    let pulled = run(&["pull", "hf:o/r:q8_0"], &[]);
+    let path = home.join("hub/models--o--r/snapshots").join(COMMIT).join("m-Q8_0.gguf");
+    let want = format!("hf:o/r:q8_0  {}\n", path.display());
+    assert_eq!((pulled.code, pulled.stdout), (0, want), "{}", pulled.stderr);
+    assert!(pulled.stderr.starts_with("fetching hf:o/r:q8_0 (1 MB) into "), "{}", pulled.stderr);
+    assert_eq!(std::fs::read(&path).unwrap(), CONTENT);
+    // What was pulled is found without a hub, and is what it is.
+    let found = run(&["inspect", "hf:o/r"], &[("HF_HUB_OFFLINE", "1")]);
+    assert_eq!(found.code, 1);
+    assert!(found.stderr.contains("m-Q8_0.gguf"), "{}", found.stderr);
+}
+
+#[test]
+fn what_the_hub_does_not_have_is_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let endpoint = hub();
+    for (args, want) in [
+        (["pull", "hf:o/none"], "causeway: the hub has no `o/none` (status 404): check the name"),
+        (["pull", "hf:o/r:Q2_K"], "causeway: `hf:o/r:Q2_K`: no file has the quantisation `Q2_K`"),
+        (["pull", "hf:none"], "causeway: `hf:none` is no model on the hub: it has no owner and"),
+        (["doctor", "hf:o/r@..:x"], "causeway: `hf:o/r@..:x` is no model on the hub: `..` is no"),
+    ] {
+        let ran = run(folder.path(), &endpoint, &args, &[]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{args:?}");
+        assert!(ran.stderr.starts_with(want) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+    }
+}
