@@ -56,7 +56,7 @@ pub(crate) fn pull_from_hub(name: &HubName) -> Result<PathBuf, Failure> {
 }
 
 /// The hub and its cache, as the environment names them.
-fn the_hub() -> Result<Hub, Failure> {
+pub(crate) fn the_hub() -> Result<Hub, Failure> {
     let variable = |name: &str| std::env::var_os(name);
     let hub = Hub::from_variables(&variable).ok_or_else(|| {
         Failure::caller(anyhow::anyhow!(

@@ -71,6 +71,14 @@ fn a_name_on_the_hub_is_pulled_once_and_then_works_without_a_network() {
     let found = run(&["inspect", "hf:o/r"], &[("HF_HUB_OFFLINE", "1")]);
     assert_eq!(found.code, 1);
     assert!(found.stderr.contains("m-Q8_0.gguf"), "{}", found.stderr);
+    let listed = run(&["models"], &[]).stdout;
+    assert!(listed.contains("hf:o/r                  1 MB  fetched      m-Q8_0.gguf"), "{listed}");
+    let asked = run(&["rm", "hf:o/r"], &[]);
+    assert_eq!((asked.code, path.exists()), (2, true), "{}", asked.stderr);
+    let removed = run(&["rm", "--yes", "hf:o/r:q8_0"], &[]);
+    assert_eq!((removed.code, path.exists()), (0, false), "{}", removed.stderr);
+    let own = run(&["rm", "--yes", "./Cargo.toml"], &[]);
+    assert_eq!((own.code, Path::new("Cargo.toml").exists()), (2, true), "{}", own.stderr);
 }
 
 #[test]

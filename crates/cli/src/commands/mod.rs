@@ -16,6 +16,7 @@ mod order;
 mod policy;
 mod pull;
 mod replay;
+mod rm;
 mod run;
 mod schema;
 mod score;
@@ -70,6 +71,8 @@ pub(crate) enum Command {
     Pull(pull::Args),
     /// List the models there are and where they are kept.
     Models(models::Args),
+    /// Remove a model that was fetched.
+    Rm(rm::Args),
     /// Check or hash a policy file.
     Policy(policy::Args),
     /// Measure the machine's limits and a model's share of them.
@@ -103,6 +106,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Doctor(args) => doctor::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::Models(args) => models::run(&args),
+        Command::Rm(args) => rm::run(&args),
         Command::Policy(args) => policy::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Load(args) => load::run(&args),

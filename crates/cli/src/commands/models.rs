@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use causeway_models::hub::{self, Kept};
 use causeway_models::{CATALOGUE, Entry, Home, State};
 use serde::Serialize;
 
@@ -43,7 +44,34 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let megabytes = bytes.div_ceil(1_000_000);
         writeln!(out, "{name:<20} {megabytes:>4} MB  {state:<12} {summary}")?;
     }
+    // Without a cache of the hub there is nothing of it to list.
+    model_path::the_hub().map_or(Ok(()), |hub| write_kept(&mut out, &hub))
+}
+
+/// Repositories in the hub's cache that hold a model.
+fn write_kept(out: &mut impl Write, hub: &hub::Hub) -> Outcome {
+    let kept: Vec<Kept> = hub::kept(hub).into_iter().filter(is_model).collect();
+    if kept.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nmodels of the hub live in {}", hub.cache.display())?;
+    for Kept { repository, bytes, bytes_partial, files, .. } in kept {
+        let megabytes = (bytes + bytes_partial).div_ceil(1_000_000);
+        let state = if bytes_partial > 0 { "partial" } else { "fetched" };
+        let weights = files.iter().filter(|file| is_weights(file));
+        let weights: Vec<&str> = weights.map(String::as_str).collect();
+        let name = format!("hf:{repository}");
+        writeln!(out, "{name:<20} {megabytes:>4} MB  {state:<12} {}", weights.join(", "))?;
+    }
     Ok(())
+}
+
+fn is_model(kept: &Kept) -> bool {
+    kept.bytes_partial > 0 || kept.files.iter().any(|file| is_weights(file))
+}
+
+fn is_weights(file: &str) -> bool {
+    file.ends_with(".gguf") || file.ends_with(".safetensors")
 }
 
 fn write_json(out: &mut impl Write, entry: &'static Entry, home: &Home) -> Outcome {

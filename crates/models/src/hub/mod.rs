@@ -9,6 +9,7 @@ mod download;
 mod error;
 mod name;
 mod pull;
+mod removal;
 mod settings;
 
 pub use cache::cached;
@@ -16,4 +17,5 @@ pub use choose::{ChoiceFault, Chosen, choose};
 pub use error::{AnswerFault, HubError};
 pub use name::{HubName, NameFault, PREFIX, Wanted};
 pub use pull::{Plan, plan, there};
+pub use removal::{Kept, Removal, kept, removal};
 pub use settings::{Hub, Token};

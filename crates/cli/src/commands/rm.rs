@@ -1,0 +1,84 @@
+//! `causeway rm`: remove a model that was fetched, from the home or from the hub's cache.
+
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::PathBuf;
+
+use causeway_models::Named;
+use causeway_models::hub::{self, Removal};
+
+use crate::failure::{Failure, Outcome};
+use crate::model_path;
+
+/// Arguments of `causeway rm`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A name from `causeway models`, or `hf:owner/repo[@revision][:quant]`; without revision and
+    /// quant all that is kept of the repository.
+    name: String,
+    /// Do not ask.
+    #[arg(short, long)]
+    yes: bool,
+}
+
+/// What goes.
+enum Going {
+    File(PathBuf),
+    Hub(Removal),
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Outcome {
+    let Args { name, yes } = args;
+    let (going, bytes) = going(name)?;
+    let megabytes = bytes.div_ceil(1_000_000);
+    if !yes && !is_agreed(&format!("remove `{name}` and free {megabytes} MB? [y/N] "))? {
+        eprintln!("nothing was removed");
+        return Ok(());
+    }
+    match going {
+        Going::File(path) => std::fs::remove_file(path).map_err(Failure::from)?,
+        Going::Hub(removal) => {
+            removal.run().map_err(|error| model_path::failure(error.into()))?;
+        }
+    }
+    eprintln!("removed `{name}`: {megabytes} MB are free again");
+    Ok(())
+}
+
+fn going(name: &str) -> Result<(Going, u64), Failure> {
+    match causeway_models::named(name).map_err(model_path::failure)? {
+        // What is the user's own is the user's own to remove.
+        Named::Path(path) => Err(Failure::caller(anyhow::anyhow!(
+            "`{}` is a path: only what `causeway pull` fetched is removed, by its name",
+            path.display()
+        ))),
+        Named::Model(entry) => {
+            let path = model_path::home()?.file_of(entry);
+            let found = std::fs::symlink_metadata(&path).ok().filter(|found| !found.is_dir());
+            let found = found.ok_or_else(|| {
+                Failure::caller(anyhow::anyhow!("model `{}` is not fetched", entry.name))
+            })?;
+            Ok((Going::File(path), found.len()))
+        }
+        Named::Hub(name) => {
+            let removal = hub::removal(&model_path::the_hub()?, &name)
+                .map_err(|error| model_path::failure(error.into()))?;
+            let bytes = removal.bytes;
+            Ok((Going::Hub(removal), bytes))
+        }
+    }
+}
+
+/// Asks on the terminal; without one, `--yes` must have said it.
+fn is_agreed(question: &str) -> Result<bool, Failure> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(Failure::caller(anyhow::anyhow!(
+            "nobody can be asked here: say --yes to remove it"
+        )));
+    }
+    eprint!("{question}");
+    let mut line = String::new();
+    stdin.lock().read_line(&mut line)?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
