@@ -15,6 +15,7 @@ mod models;
 mod order;
 mod policy;
 mod pull;
+mod quantize;
 mod replay;
 mod rm;
 mod run;
@@ -69,6 +70,8 @@ pub(crate) enum Command {
     Doctor(doctor::Args),
     /// Fetch a model by name, or from the hub.
     Pull(pull::Args),
+    /// Write a model file again with its weights in smaller types.
+    Quantize(quantize::Args),
     /// List the models there are and where they are kept.
     Models(models::Args),
     /// Remove a model that was fetched.
@@ -105,6 +108,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Inspect(args) => inspect::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Pull(args) => pull::run(&args),
+        Command::Quantize(args) => quantize::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Rm(args) => rm::run(&args),
         Command::Policy(args) => policy::run(&args),
