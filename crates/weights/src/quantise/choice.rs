@@ -52,7 +52,8 @@ impl Target {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleFault {
     #[error(
-        "`{name}` is no type that is written: q8_0, q5_0, q5_1, q4_0, q4_1, q4_k, q5_k, q6_k, f16, f32"
+        "`{name}` is no type that is written: q8_0, q5_0, q5_1, q4_0, q4_1, q4_k, q5_k, q6_k, \
+         f16, f32"
     )]
     Type { name: String },
     #[error("`{rule}` is no rule: PATTERN=TYPE is, as in blk.*.attn_v.weight=q8_0")]
