@@ -54,14 +54,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = args.threads.map_or(all, usize::from);
     let clock = Clock::start();
-    let count = source.tensors().len() as u64;
-    let bar = if std::io::stderr().is_terminal() {
-        indicatif::ProgressBar::new(count)
-    } else {
-        indicatif::ProgressBar::hidden()
+    let (count, mut done) = (source.tensors().len(), 0);
+    let is_terminal = std::io::stderr().is_terminal();
+    let show = |line: &str| {
+        if is_terminal {
+            eprint!("\r\x1b[K{line}");
+            std::io::stderr().flush().ok();
+        }
     };
-    let written = weights::quantise(&source, &args.out, &choice, threads, |_| bar.inc(1));
-    bar.finish_and_clear();
+    let written = weights::quantise(&source, &args.out, &choice, threads, |_| {
+        done += 1;
+        show(&format!("{done} of {count} tensors"));
+    });
+    show("");
     let outcomes = written.map_err(failure)?;
     let seconds = clock.now_ns() as f64 / 1e9;
     let bytes = std::fs::metadata(&args.out)?.len();
