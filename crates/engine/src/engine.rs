@@ -164,12 +164,6 @@ impl<F: Forward> Engine<F> {
     /// # Errors
     /// The first `Refusal`; nothing is kept then.
     pub fn submit_all(&mut self, submissions: Vec<Submission>) -> Result<(), Refusal> {
-        let Limits { running_max, queue_max, .. } = self.limits;
-        let came = submissions.len();
-        if self.runs.len() + came > running_max + queue_max {
-            let waiting = self.runs.len().saturating_sub(running_max);
-            return Err(Refusal::QueueFull { waiting, came, queue_max });
-        }
         for (index, submission) in submissions.iter().enumerate() {
             let id = submission.request.id;
             let is_twice = submissions[..index].iter().any(|other| other.request.id == id);
@@ -177,6 +171,13 @@ impl<F: Forward> Engine<F> {
                 return Err(Refusal::Duplicate { id });
             }
             admission::check(submission, self.model.vocab_size(), self.context_len)?;
+        }
+        // What can never run is not told to come again later.
+        let Limits { running_max, queue_max, .. } = self.limits;
+        let came = submissions.len();
+        if self.runs.len() + came > running_max + queue_max {
+            let waiting = self.runs.len().saturating_sub(running_max);
+            return Err(Refusal::QueueFull { waiting, came, queue_max });
         }
         for submission in submissions {
             let salt = submission.cache_salt.as_deref();

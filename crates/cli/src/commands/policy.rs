@@ -77,7 +77,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
         Action::Show { model } => {
             let file = ModelFile::open(&model_path::resolve(model)?).map_err(SessionError::from);
-            let defaults = file.and_then(|file| Defaults::of(&file)).map_err(session_failure)?;
+            let defaults =
+                Defaults::of(&file.map_err(session_failure)?).map_err(session_failure)?;
             writeln!(out, "# What {model:?} says about decoding; no command applies it unasked.")?;
             writeln!(out, "# Keep it as a file and give it with --policy to decode so.")?;
             write!(out, "{}", defaults.to_toml(model))?;

@@ -1,6 +1,6 @@
 //! Queues, deadlines and cancels: every run ends once, with an account of what it took.
 
-use causeway_request::{Canceller, Priority, RequestId, StopReason};
+use causeway_request::{Canceller, Priority, RequestId, StopReason, TokenId};
 
 use super::{alone, bits, engine, greedy, request, run_all, steps_of, submission};
 use crate::choosing::{Fault, guarded};
@@ -62,6 +62,10 @@ fn a_full_queue_is_refused_with_its_length() {
     let full = Refusal::QueueFull { waiting: 2, came: 1, queue_max: 2 };
     assert_eq!(engine.submit(submission(3, 3, 2)).unwrap_err(), full);
     assert!(!full.is_callers_mistake());
+    // What can never run is told so, and not to come again.
+    let mut impossible = submission(3, 3, 2);
+    impossible.request.tokens[1] = TokenId(u32::MAX);
+    assert!(engine.submit(impossible).unwrap_err().is_callers_mistake());
     run_all(&mut engine, |_, _| ());
     // All choices of one prompt, or none.
     let choices = |count: u64| (10..10 + count).map(|id| submission(id, 3, 2)).collect();
