@@ -41,8 +41,9 @@ fn check(name: &str, patch: Value, wanted: &[&str]) {
 fn what_is_not_computed_is_refused_by_name() {
     check("llama", json!({ "model_type": "mamba" }), &["`mamba`", "llama", "qwen3_moe", "gpt_oss"]);
     let scaled = |kind: &str| json!({ "rope_scaling": { "rope_type": kind, "factor": 2.0 } });
-    check("llama", scaled("dynamic"), &["rope_type", "`dynamic`", "length"]);
-    check("llama", scaled("mrope"), &["rope_type", "`mrope`", "longrope"]);
+    check("llama", scaled("dynamic"), &["rope_type", "`dynamic`", "fixed at load", "length"]);
+    check("llama", scaled("mrope"), &["rope_type", "`mrope`", "yarn or longrope"]);
+    check("olmo2", json!({ "model_type": "olmo9" }), &["`olmo9`", "olmo2"]);
     check("qwen2", json!({ "use_sliding_window": true }), &["use_sliding_window", "false"]);
     check("gpt_oss", json!({ "swiglu_limit": 5.0 }), &["swiglu_limit", "5.0", "7"]);
     let quantised = json!({ "quantization_config": { "quant_method": "gptq" } });
@@ -76,11 +77,23 @@ fn numbers_out_of_range_are_refused_with_both_values() {
 
 #[test]
 fn a_config_that_contradicts_the_weights_names_tensor_and_both_shapes() {
-    check("qwen3", json!({ "vocab_size": 500 }), &["embed_tokens", "[512, 64]", "[500, 64]"]);
+    check(
+        "qwen3",
+        json!({ "vocab_size": 500 }),
+        &["model.embed_tokens.weight", "[512, 64]", "[500, 64]"],
+    );
     check("phi3", json!({ "intermediate_size": 80 }), &["gate_up_proj", "[192, 64]", "[160, 64]"]);
     check("mixtral", json!({ "num_local_experts": 3 }), &["block_sparse_moe.gate", "[4, 64]"]);
     check("qwen3_moe", json!({ "mlp_only_layers": [0, 1] }), &["mlp.gate_proj.weight", "missing"]);
     check("gpt_oss", json!({ "num_local_experts": 5 }), &["mlp.router", "[4, 64]", "[5, 64]"]);
+    check(
+        "gpt_oss_mxfp4",
+        json!({ "num_local_experts": 3 }),
+        &["mlp.router.weight", "[4, 64]", "[3, 64]"],
+    );
+    let inner = json!({ "intermediate_size": 65 });
+    check("gpt_oss_mxfp4", inner, &["gate_up_proj_blocks", "[4, 128", "[4, 130"]);
+    check("llama_tied", json!({ "tie_word_embeddings": false }), &["lm_head.weight", "missing"]);
     check("olmo2", json!({ "model_type": "llama" }), &["input_layernorm.weight", "missing"]);
     check("llama", json!({ "model_type": "qwen3" }), &["q_norm.weight", "missing"]);
     check("qwen3", json!({ "model_type": "qwen2" }), &["_norm.weight", "belongs to no part"]);

@@ -176,47 +176,6 @@ fn missing_keys_tensors_and_kinds_are_refused_by_name() {
     check(&tiny_scales, &["attn_q.weight", "MXFP4 with a scale of 2^-"]);
 }
 
-/// A tiny model's folder with one thing in its config written otherwise, and how it is refused.
-fn check_folder(name: &str, (from, to): (&str, &str), wanted: &[&str]) {
-    let folder = support::testdata().join("tiny").join(name);
-    let config = std::fs::read_to_string(folder.join("config.json")).unwrap();
-    assert!(config.contains(from), "{name} says {from}");
-    let weights = std::fs::read(folder.join("model.safetensors")).unwrap();
-    let config = config.replace(from, to);
-    let folder =
-        files::Folder::with(&[("config.json", config.as_bytes()), ("model.safetensors", &weights)]);
-    let file = Arc::new(ModelFile::open(folder.path()).unwrap());
-    let settings = Settings { context_len: None, kv_type: KvType::F16, threads: 1 };
-    let sentence = files::sentence(&Model::load(file, settings, Kernels::best()).unwrap_err());
-    for part in wanted {
-        assert!(sentence.contains(part), "{sentence:?} does not name {part:?}");
-    }
-}
-
-#[test]
-fn a_config_that_contradicts_its_folder_is_refused_by_name() {
-    let tied = r#""tie_word_embeddings": true"#;
-    let untied = r#""tie_word_embeddings": false"#;
-    check_folder("llama_tied", (tied, untied), &["lm_head.weight", "missing"]);
-    let dynamic = (r#""llama3""#, r#""dynamic""#);
-    check_folder("llama_rope3", dynamic, &["rope_type", "`dynamic`", "fixed at load"]);
-    let unknown = (r#""llama3""#, r#""proportional""#);
-    check_folder("llama_rope3", unknown, &["rope_type", "`proportional`", "yarn or longrope"]);
-    let vocabulary = (r#""vocab_size": 512"#, r#""vocab_size": 500"#);
-    let both = ["model.embed_tokens.weight", "[512, 64]", "[500, 64]"];
-    check_folder("qwen3", vocabulary, &both);
-    let experts = (r#""num_local_experts": 4"#, r#""num_local_experts": 3"#);
-    check_folder("gpt_oss_mxfp4", experts, &["mlp.router.weight", "[4, 64]", "[3, 64]"]);
-    let used = (r#""num_experts_per_tok": 2"#, r#""num_experts_per_tok": 5"#);
-    check_folder("mixtral", used, &["experts of a row", "5", "4"]);
-    let inner = (r#""intermediate_size": 64"#, r#""intermediate_size": 65"#);
-    check_folder("gpt_oss_mxfp4", inner, &["gate_up_proj_blocks", "[4, 128", "[4, 130"]);
-    let family = (r#""model_type": "olmo2""#, r#""model_type": "olmo9""#);
-    check_folder("olmo2", family, &["`olmo9`", "olmo2"]);
-    let limit = (r#""swiglu_limit": 7.0"#, r#""swiglu_limit": 5.0"#);
-    check_folder("gpt_oss", limit, &["swiglu_limit", "5.0", "7"]);
-}
-
 #[test]
 fn random_keys_never_panic() {
     let mut random = Random(3);
