@@ -58,7 +58,7 @@ impl<'a> Keys<'a> {
         value.as_bool().map(Some).ok_or_else(|| Self::wrong(key, value, "true or false"))
     }
 
-    /// One whole number for each layer.
+    /// A list with an entry for each layer.
     fn list(self, key: &str, len: usize) -> Result<Option<Vec<&'a Value>>, ConfigError> {
         let Some(value) = self.at(key) else { return Ok(None) };
         let list = value.as_array().filter(|list| list.len() == len);

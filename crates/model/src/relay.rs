@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use causeway_kernels::{Format, RawBlock, RowSource};
 use causeway_weights::quant::{
-    BlockIq4Nl, BlockIq4Xs, BlockMxfp4, BlockQ2_K, BlockQ3_K, BlockQ4_0, BlockQ4_1, BlockQ4_K,
-    BlockQ5_0, BlockQ5_1, BlockQ5_K, BlockQ6_K, BlockQ8_0, KScales, blocks,
+    BlockIQ4_NL, BlockIQ4_XS, BlockMXFP4, BlockQ2_K, BlockQ3_K, BlockQ4_0, BlockQ4_1, BlockQ4_K,
+    BlockQ5_0, BlockQ5_1, BlockQ5_K, BlockQ6_K, BlockQ8_0, KScales, blocks, mxfp4,
 };
 use causeway_weights::{DType, ModelFile, Tensor};
 
@@ -40,8 +40,8 @@ pub(crate) fn scale_out_of_range(tensor: &Tensor<'_>) -> Option<i32> {
     if tensor.dtype != DType::MXFP4 {
         return None;
     }
-    let blocks = blocks::<BlockMxfp4>(tensor.bytes).expect("invariant: a tensor is whole blocks");
-    let is_lost = |block: &&BlockMxfp4| {
+    let blocks = blocks::<BlockMXFP4>(tensor.bytes).expect("invariant: a tensor is whole blocks");
+    let is_lost = |block: &&BlockMXFP4| {
         !F16_EXPONENTS.contains(&block.exponent) && block.quants().iter().any(|q| *q != 0)
     };
     blocks.iter().find(is_lost).map(|block| i32::from(block.exponent) - 127)
@@ -93,13 +93,13 @@ impl RowSource for Rows<'_> {
             DType::Q5_0 => simple::<BlockQ5_0>(bytes, out, |b| (b.d.to_bits(), 0, b.quants()), 16),
             DType::Q8_0 => simple::<BlockQ8_0>(bytes, out, |b| (b.d.to_bits(), 0, b.qs), 128),
             DType::IQ4_NL => {
-                simple::<BlockIq4Nl>(bytes, out, |b| (b.d.to_bits(), 0, b.quants()), 128);
+                simple::<BlockIQ4_NL>(bytes, out, |b| (b.d.to_bits(), 0, b.quants()), 128);
             }
             DType::MXFP4 => {
-                let half = |b: &BlockMxfp4| half_power(i32::from(b.exponent) - 128);
-                simple::<BlockMxfp4>(bytes, out, |b| (half(b), 0, b.quants()), 128);
+                let half = |b: &BlockMXFP4| half_power(i32::from(b.exponent) - 128);
+                simple::<BlockMXFP4>(bytes, out, |b| (half(b), 0, b.quants()), 128);
             }
-            DType::IQ4_XS => k_type(bytes, out, |b: &BlockIq4Xs| {
+            DType::IQ4_XS => k_type(bytes, out, |b: &BlockIQ4_XS| {
                 let scales = b.scales();
                 KParts {
                     d: b.d.to_bits(),
@@ -191,10 +191,6 @@ fn half_power(power: i32) -> u16 {
     }
 }
 
-/// Magnitudes of MXFP4 (OCP Microscaling Formats 1.0, E2M1) by a code's lower bits; bit 3 is
-/// its sign.
-const E2M1: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
-
 /// Rows of MXFP4 numbers whose blocks and scales lie in two tensors, as bf16: none is rounded.
 #[derive(Debug)]
 pub(crate) struct Mxfp4Rows<'a> {
@@ -218,21 +214,9 @@ impl RowSource for Mxfp4Rows<'_> {
         let codes = &self.codes.bytes[row * scales.len() * 16..];
         for (index, bits) in bits.iter_mut().enumerate() {
             let code = codes[index / 2] >> (4 * (index % 2)) & 15;
-            *bits = mxfp4(code, scales[index / 32]) >> 16;
+            *bits = mxfp4(code, scales[index / 32]).to_bits() >> 16;
         }
     }
-}
-
-/// Bits of one MXFP4 number in f32, whose lower half is always 0.
-fn mxfp4(code: u8, scale: u8) -> u32 {
-    // 2^(scale - 127), of which the smallest is subnormal; 255 stands for no number.
-    let power = match scale {
-        0 => 0x0040_0000,
-        255 => f32::NAN.to_bits(),
-        _ => u32::from(scale) << 23,
-    };
-    let sign = u32::from(code >> 3) << 31;
-    (E2M1[usize::from(code & 7)] * f32::from_bits(power)).to_bits() | sign
 }
 
 /// Blocks of 32 with one scale and perhaps a minimum: `parts` gives d, m and signed quants.

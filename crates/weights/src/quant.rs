@@ -21,9 +21,9 @@ mod q8;
 pub use encode::{is_written, quantize};
 pub use float::{BFloat, Single};
 pub use half::Half;
-pub use iq4::{BlockIq4Nl, BlockIq4Xs};
+pub use iq4::{BlockIQ4_NL, BlockIQ4_XS};
 pub use k_scales::KScales;
-pub use mxfp4::BlockMxfp4;
+pub use mxfp4::{BlockMXFP4, mxfp4};
 pub use q2_k::BlockQ2_K;
 pub use q3_k::BlockQ3_K;
 pub use q4::{BlockQ4_0, BlockQ4_1};
@@ -86,9 +86,9 @@ pub fn dequantize(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), Val
         DType::Q5_K => dequantize_blocks::<BlockQ5_K>(bytes, out),
         DType::Q6_K => dequantize_blocks::<BlockQ6_K>(bytes, out),
         DType::Q8_K => dequantize_blocks::<BlockQ8_K>(bytes, out),
-        DType::IQ4_NL => dequantize_blocks::<BlockIq4Nl>(bytes, out),
-        DType::IQ4_XS => dequantize_blocks::<BlockIq4Xs>(bytes, out),
-        DType::MXFP4 => dequantize_blocks::<BlockMxfp4>(bytes, out),
+        DType::IQ4_NL => dequantize_blocks::<BlockIQ4_NL>(bytes, out),
+        DType::IQ4_XS => dequantize_blocks::<BlockIQ4_XS>(bytes, out),
+        DType::MXFP4 => dequantize_blocks::<BlockMXFP4>(bytes, out),
         DType::U8 => dequantize_blocks::<u8>(bytes, out),
         DType::Listed(_) => Err(ValuesError::Unreadable { dtype }),
     }

@@ -23,14 +23,14 @@ fn steps(bytes: &[u8; 16]) -> [i8; 32] {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub struct BlockIq4Nl {
+pub struct BlockIQ4_NL {
     pub d: Half,
     pub qs: [u8; 16],
 }
 
-assert_size!(BlockIq4Nl, 18);
+assert_size!(BlockIQ4_NL, 18);
 
-impl BlockIq4Nl {
+impl BlockIQ4_NL {
     /// The steps in order, −127 to 113.
     #[must_use]
     pub fn quants(&self) -> [i8; 32] {
@@ -38,7 +38,7 @@ impl BlockIq4Nl {
     }
 }
 
-impl Block for BlockIq4Nl {
+impl Block for BlockIQ4_NL {
     const DTYPE: DType = DType::IQ4_NL;
     const LEN: usize = 32;
 
@@ -61,16 +61,16 @@ impl Block for BlockIq4Nl {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub struct BlockIq4Xs {
+pub struct BlockIQ4_XS {
     pub d: Half,
     pub scales_high: [u8; 2],
     pub scales_low: [u8; 4],
     pub qs: [[u8; 16]; 8],
 }
 
-assert_size!(BlockIq4Xs, 136);
+assert_size!(BlockIQ4_XS, 136);
 
-impl BlockIq4Xs {
+impl BlockIQ4_XS {
     /// The steps in order, −127 to 113.
     #[must_use]
     pub fn quants(&self) -> [i8; 256] {
@@ -93,7 +93,7 @@ impl BlockIq4Xs {
     }
 }
 
-impl Block for BlockIq4Xs {
+impl Block for BlockIQ4_XS {
     const DTYPE: DType = DType::IQ4_XS;
     const LEN: usize = 256;
 

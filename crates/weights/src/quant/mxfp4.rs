@@ -18,37 +18,46 @@ const DOUBLED: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub struct BlockMxfp4 {
+pub struct BlockMXFP4 {
     pub exponent: u8,
     pub qs: [u8; 16],
 }
 
-assert_size!(BlockMxfp4, 17);
+assert_size!(BlockMXFP4, 17);
 
-impl BlockMxfp4 {
+impl BlockMXFP4 {
     /// Twice the floats in order, −12 to 12.
     #[must_use]
     pub fn quants(&self) -> [i8; 32] {
         nibbles(&self.qs).map(|nibble| DOUBLED[usize::from(nibble.cast_unsigned())])
     }
+}
 
-    /// Half the block's scale, which the doubled floats are multiplied by: exact, subnormal for
-    /// the two smallest exponents.
-    #[must_use]
-    pub fn half_scale(&self) -> f32 {
-        match self.exponent {
-            small @ (0 | 1) => f32::from_bits(0x0020_0000 << small),
-            exponent => f32::from_bits(u32::from(exponent - 1) << 23),
-        }
+/// One number by its four bits and the exponent of its block, as two tensors of a folder may have
+/// them; its `f32` has no bits below those of a bfloat16. The exponent 255 stands for no number.
+#[must_use]
+pub fn mxfp4(nibble: u8, exponent: u8) -> f32 {
+    if exponent == u8::MAX {
+        return f32::NAN;
+    }
+    f32::from(DOUBLED[usize::from(nibble & 0x0f)]) * half_scale(exponent)
+}
+
+/// Half of a scale, which the doubled floats are multiplied by: exact, subnormal for the two
+/// smallest exponents.
+fn half_scale(exponent: u8) -> f32 {
+    match exponent {
+        0 | 1 => f32::from_bits(0x0020_0000 << exponent),
+        _ => f32::from_bits(u32::from(exponent - 1) << 23),
     }
 }
 
-impl Block for BlockMxfp4 {
+impl Block for BlockMXFP4 {
     const DTYPE: DType = DType::MXFP4;
     const LEN: usize = 32;
 
     fn dequantize(&self, out: &mut [f32]) {
-        let scale = self.half_scale();
+        let scale = half_scale(self.exponent);
         for (value, q) in out.iter_mut().zip(self.quants()) {
             *value = f32::from(q) * scale;
         }
