@@ -4,7 +4,7 @@
 mod support;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use causeway_weights::ModelFile;
 use serde_json::Value;
@@ -59,6 +59,27 @@ fn a_model_that_is_well_is_said_to_be_well() {
     for check in found["checks"].as_array().unwrap() {
         let is_well = check["verdict"] == "ok" || check["name"] == "sampling";
         assert!(is_well, "{check}");
+    }
+}
+
+#[test]
+fn scaled_positions_are_said_with_what_was_trained() {
+    let tiny = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny").join(name);
+        let ran = causeway(&["doctor", "--json", path.to_str().unwrap()]);
+        let found: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+        let checks = found["checks"].as_array().unwrap();
+        let check = checks.iter().find(|check| check["name"] == "positions").unwrap();
+        (check["verdict"].as_str().unwrap().to_owned(), check["said"].as_str().unwrap().to_owned())
+    };
+    for (name, verdict, said) in [
+        ("llama", "ok", "as trained"),
+        ("llama_linear_bias", "unusual", "RoPE is scaled (linear by 4)"),
+        ("llama_rope3", "unusual", "RoPE is scaled (llama3 by 8), 128 positions trained"),
+        ("qwen2_yarn", "unusual", "RoPE is scaled (yarn by 4), 64 positions trained"),
+        ("phi3_longrope", "unusual", "RoPE is scaled (longrope), 64 positions trained"),
+    ] {
+        assert_eq!(tiny(name), (verdict.to_owned(), said.to_owned()), "{name}");
     }
 }
 

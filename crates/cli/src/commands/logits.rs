@@ -130,7 +130,7 @@ fn answer(position: usize, row: &[f32], at: &[u32]) -> Value {
 }
 
 /// The best `count` ids and their logits: higher first, then the lower id.
-fn best(row: &[f32], count: usize) -> Vec<(u32, f32)> {
+pub(super) fn best(row: &[f32], count: usize) -> Vec<(u32, f32)> {
     let mut pairs: Vec<(u32, f32)> = (0..).zip(row.iter().copied()).collect();
     let order = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
     let count = count.min(pairs.len());

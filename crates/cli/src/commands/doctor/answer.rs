@@ -6,7 +6,7 @@ use causeway_request::{RequestId, TokenId};
 use causeway_session::Loaded;
 use causeway_text::DetokenizeOptions;
 
-use super::super::logits::log_sum_exp;
+use super::super::logits::{best, log_sum_exp};
 use super::{Check, told};
 
 /// A text that any model of English finds likely, and goes on from with one word.
@@ -95,7 +95,7 @@ fn pass(loaded: &Loaded, prompt: Vec<TokenId>) -> Result<Seen, Box<ModelError>> 
                 nats += sum - f64::from(row[known.0 as usize]);
             } else {
                 entropy += entropy_of(row, sum);
-                next = best(row);
+                next = TokenId(best(row, 1)[0].0);
             }
         }
         tokens.push(next);
@@ -109,15 +109,4 @@ fn pass(loaded: &Loaded, prompt: Vec<TokenId>) -> Result<Seen, Box<ModelError>> 
 fn entropy_of(row: &[f32], log_sum: f64) -> f64 {
     let logs = row.iter().map(|&logit| f64::from(logit) - log_sum);
     logs.map(|log| -libm::exp(log) * log).filter(|part| part.is_finite()).sum()
-}
-
-/// The highest logit, and of equals the lowest id.
-fn best(row: &[f32]) -> TokenId {
-    let mut best = (0, f32::NEG_INFINITY);
-    for (id, &logit) in (0..).zip(row) {
-        if logit > best.1 {
-            best = (id, logit);
-        }
-    }
-    TokenId(best.0)
 }

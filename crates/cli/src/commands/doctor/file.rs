@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use causeway_model::{Config, Shape};
-use causeway_weights::{Format, ModelFile, TensorEntry, Value};
-use serde_json::Value as Json;
+use causeway_model::{Config, RopeScaling, Shape};
+use causeway_weights::{Format, ModelFile, TensorEntry};
 
 use super::{Check, told};
 
@@ -15,14 +14,15 @@ const ALIGNMENT_MAX: usize = 4096;
 const SMALL_ELEMENTS: usize = 2_000_000_000;
 
 pub(super) fn checks(file: &ModelFile) -> Vec<Check> {
-    vec![config(file), rope(file), bytes(file), types(file), values(file), sampling(file)]
+    let mut checks = match Config::of(file) {
+        Ok(config) => vec![architecture(&config), positions(&config)],
+        Err(error) => vec![Check::wrong("architecture", told(error))],
+    };
+    checks.extend([bytes(file), types(file), values(file), sampling(file)]);
+    checks
 }
 
-fn config(file: &ModelFile) -> Check {
-    let config = match Config::of(file) {
-        Ok(config) => config,
-        Err(error) => return Check::wrong("architecture", told(error)),
-    };
+fn architecture(config: &Config) -> Check {
     let Shape {
         vocab_size,
         hidden_dim,
@@ -46,48 +46,22 @@ fn config(file: &ModelFile) -> Check {
 }
 
 /// Positions beyond those that were trained are made by scaling, which costs quality.
-fn rope(file: &ModelFile) -> Check {
-    let kind = number_or_word(file, "rope.scaling.type", &["rope_scaling", "rope_parameters"]);
-    let factor = number_or_word(file, "rope.scaling.factor", &["rope_scaling", "rope_parameters"]);
-    let trained = number_or_word(
-        file,
-        "rope.scaling.original_context_length",
-        &["rope_scaling", "rope_parameters"],
-    );
-    match kind.or_else(|| factor.clone()) {
-        None => Check::ok("positions", "as trained"),
-        Some(kind) if kind == "none" || kind == "default" => Check::ok("positions", "as trained"),
-        Some(kind) => {
-            let factor = factor.map(|factor| format!(" by {factor}")).unwrap_or_default();
-            let trained = trained.map(|n| format!(", {n} positions trained")).unwrap_or_default();
-            Check::unusual("positions", format!("RoPE is scaled ({kind}{factor}){trained}"))
+fn positions(config: &Config) -> Check {
+    let scaled = config.ropes.iter().find_map(|rope| match &rope.scaling {
+        RopeScaling::None => None,
+        RopeScaling::Linear { factor } => Some((format!("linear by {factor}"), None)),
+        RopeScaling::Llama3 { factor, original, .. } => {
+            Some((format!("llama3 by {factor}"), Some(*original)))
         }
-    }
-}
-
-/// A field by the end of its GGUF key, or by its own name inside an object of `config.json`.
-fn number_or_word(file: &ModelFile, key: &str, objects: &[&str]) -> Option<String> {
-    if let Some(config) = file.config() {
-        let names: &[&str] = match key.rsplit('.').next().unwrap_or(key) {
-            "type" => &["rope_type", "type"],
-            "original_context_length" => &["original_max_position_embeddings"],
-            _ => &["factor"],
-        };
-        let fields = objects.iter().flat_map(|object| names.iter().map(move |n| (object, n)));
-        let found = fields.map(|(object, name)| &config[*object][*name]);
-        return found.into_iter().find(|value| !value.is_null()).map(|value| match value {
-            Json::String(text) => text.clone(),
-            other => other.to_string(),
-        });
-    }
-    let found = file.metadata().iter().find(|(name, _)| {
-        name.strip_suffix(key).is_some_and(|architecture| architecture.ends_with('.'))
+        RopeScaling::Yarn { factor, original, .. } => {
+            Some((format!("yarn by {factor}"), Some(*original)))
+        }
+        RopeScaling::LongRope { original, .. } => Some(("longrope".to_owned(), Some(*original))),
+        RopeScaling::Factors(_) => Some(("each pair by its own factor".to_owned(), None)),
     });
-    found.map(|(_, value)| match value {
-        Value::String(text) => text.clone(),
-        Value::F32(number) => number.to_string(),
-        other => other.as_integer().map_or_else(String::new, |n| n.to_string()),
-    })
+    let Some((how, trained)) = scaled else { return Check::ok("positions", "as trained") };
+    let trained = trained.map(|count| format!(", {count} positions trained")).unwrap_or_default();
+    Check::unusual("positions", format!("RoPE is scaled ({how}){trained}"))
 }
 
 /// Bytes between and behind the tensors that none of them accounts for.
