@@ -36,6 +36,7 @@ pub const ROOMS: &[Room] = &[
         banned: &["llama", "qwen", "gemma", "waiting", "preempt", "std::fs", "std::net", "async"],
     },
     Room { name: "weights", arrows: &[], banned: &["attention", "rope", "std::net", "async"] },
+    Room { name: "quantise", arrows: &["weights"], banned: &["std::net", "std::time", "async"] },
     Room {
         name: "kernels",
         arrows: &[],
@@ -114,6 +115,7 @@ pub const ROOMS: &[Room] = &[
             "scheduler",
             "kv_cache",
             "weights",
+            "quantise",
             "kernels",
             "model",
             "policy",

@@ -237,7 +237,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// `columns()`, or the refusal of a type that is not read: asked before memory is taken.
-    pub(crate) fn row_len_readable(&self) -> Result<usize, WeightsError> {
+    pub fn row_len_readable(&self) -> Result<usize, WeightsError> {
         if self.dtype.is_readable() {
             return Ok(self.columns());
         }

@@ -107,7 +107,8 @@ pub(crate) fn sorted_by_name<'a>(names: impl Iterator<Item = &'a str>) -> Vec<us
 }
 
 /// A name from a file as a sentence can carry it: one line, no control characters, not too long.
-pub(crate) fn shown(name: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn shown(name: &str) -> Cow<'_, str> {
     const CHARS_MAX: usize = 80;
     let is_long = name.chars().nth(CHARS_MAX).is_some();
     if !is_long && !name.chars().any(char::is_control) {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write};
 use std::path::PathBuf;
 
+use causeway_quantise::{self as quantise, Choice, QuantiseError, Rule, Target};
 use causeway_weights::ModelFile;
-use causeway_weights::quantise::{self as weights, Choice, QuantiseError, Rule, Target};
 use serde_json::json;
 
 use crate::clock::Clock;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             std::io::stderr().flush().ok();
         }
     };
-    let written = weights::quantise(&source, &args.out, &choice, threads, |_| {
+    let written = quantise::quantise(&source, &args.out, &choice, threads, |_| {
         done += 1;
         show(&format!("{done} of {count} tensors"));
     });
@@ -80,7 +80,7 @@ fn failure(error: QuantiseError) -> Failure {
 
 fn write_report(
     args: &Args,
-    outcomes: &[weights::Outcome],
+    outcomes: &[quantise::Outcome],
     (before, after): (u64, u64),
     seconds: f64,
 ) -> Outcome {
@@ -88,7 +88,7 @@ fn write_report(
     if args.json {
         let tensors: Vec<_> = outcomes
             .iter()
-            .map(|weights::Outcome { name, from, to, elements, bytes, rmse, max }| {
+            .map(|quantise::Outcome { name, from, to, elements, bytes, rmse, max }| {
                 json!({
                     "name": name, "from": from.name(), "to": to.name(), "elements": elements,
                     "bytes": bytes, "rmse": rmse, "max": max,
@@ -105,7 +105,7 @@ fn write_report(
     let width = outcomes.iter().map(|outcome| outcome.name.chars().count()).max().unwrap_or(0);
     let width = width.min(48);
     let mut types = BTreeMap::new();
-    for weights::Outcome { name, from, to, bytes, rmse, max, elements: _ } in outcomes {
+    for quantise::Outcome { name, from, to, bytes, rmse, max, elements: _ } in outcomes {
         let name = causeway_ledger::escaped(name);
         let (from, to) = (from.name(), to.name());
         writeln!(out, "{name:<width$}  {from:<5} {to:<5} rmse {rmse:.6e}  max {max:.6e}")?;

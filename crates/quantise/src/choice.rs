@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::{DType, Tensor};
+use causeway_weights::{DType, Tensor};
 
 /// The type that a whole file is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

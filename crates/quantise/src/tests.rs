@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use super::{Choice, Target, quantise};
-use crate::gguf::{NewTensor, write_directory};
-use crate::{DType, ModelFile, Value};
+use causeway_weights::gguf::{NewTensor, write_directory};
+use causeway_weights::{DType, ModelFile, Value};
+
+use crate::{Choice, Target, quantise};
 
 /// A model of two tensors, one of them a matrix of `dtype` whose bytes repeat `byte`.
 fn model(path: &Path, dtype: DType, bytes: &[u8]) -> ModelFile {

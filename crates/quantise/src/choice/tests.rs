@@ -1,7 +1,7 @@
 //! Types by name, shape and layer.
 
 use super::{Choice, Rule, Target, layers, matches};
-use crate::{DType, Tensor};
+use causeway_weights::{DType, Tensor};
 
 fn choice(target: Target, is_pure: bool, rules: &[&str]) -> Choice {
     let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();

@@ -2,9 +2,10 @@
 
 use std::sync::Mutex;
 
-use super::{Outcome, QuantiseError};
-use crate::quant::quantize;
-use crate::{DType, Tensor, dequantize};
+use causeway_weights::quant::quantize;
+use causeway_weights::{DType, Tensor, dequantize};
+
+use crate::{Outcome, QuantiseError};
 
 /// Largest magnitude that a half, and so any block's scale, can hold.
 const MAGNITUDE_MAX: f32 = 65_504.0;

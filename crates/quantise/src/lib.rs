@@ -1,4 +1,7 @@
 //! A model file written again with its weights in smaller types.
+//!
+//! It knows which tensors errors hurt most, by their names; it computes with none of them.
+//! `ModelFile` → a type for each tensor (`choice`) → blocks (`convert`) → a GGUF file.
 
 mod choice;
 mod convert;
@@ -8,9 +11,8 @@ use std::path::{Path, PathBuf};
 
 pub use choice::{Choice, Rule, RuleFault, Target};
 
-use crate::gguf::{NewTensor, write_directory};
-use crate::layout::shown;
-use crate::{DType, Format, ModelFile, Tensor, Value, WeightsError};
+use causeway_weights::gguf::{NewTensor, write_directory};
+use causeway_weights::{DType, Format, ModelFile, Tensor, Value, WeightsError, shown};
 
 /// Why a model could not be written in other types.
 #[derive(Debug, thiserror::Error)]
