@@ -24,8 +24,10 @@ pub(crate) struct ActivationBlock {
     pub(crate) scale: f32,
     /// `scale * (sum of all 32 codes)`, rounded once.
     pub(crate) scaled_sum: f32,
+    /// Sum of all codes.
+    pub(crate) sum: i32,
     /// Sums of the codes per 16.
-    pub(crate) sums: [i32; 2],
+    pub(crate) halves: [i16; 2],
 }
 
 /// Whether all values of a block were finite, so that it was quantised.
@@ -67,14 +69,18 @@ pub(crate) const TILE_ROWS: usize = 16;
 pub(crate) struct ActivationTile<'a> {
     /// First row.
     pub(crate) first: usize,
+    /// Places for rows.
     pub(crate) rows: usize,
+    /// Rows there are; what the other places hold is computed and never read.
+    pub(crate) filled: usize,
     /// `(blocks, rows)`.
     pub(crate) blocks: &'a [ActivationBlock],
 }
 
-/// Quantised rows, in tiles of sixteen; what is left forms tiles of eight, four, two and one.
+/// Quantised rows, in tiles of sixteen; what is left forms tiles of eight, four, two and one, the
+/// last of which may have places to spare.
 ///
-/// A tile of `t` rows is `(blocks, t)`.
+/// A tile of `t` places is `(blocks, t)`.
 #[derive(Debug, Clone, Default)]
 pub struct QuantisedRows {
     pub(crate) rows: usize,
@@ -101,7 +107,7 @@ impl QuantisedRows {
     /// # Errors
     /// `PackError::OutOfMemory`.
     pub fn reserve(&mut self, rows: usize, columns: usize) -> Result<(), PackError> {
-        let blocks = rows.saturating_mul(columns.div_ceil(BLOCK));
+        let blocks = places_for(rows).saturating_mul(columns.div_ceil(BLOCK));
         let more = blocks.saturating_sub(self.tiles.len());
         let bytes = blocks.saturating_mul(size_of::<ActivationBlock>());
         self.tiles.try_reserve(more).map_err(|_| PackError::OutOfMemory { bytes })
@@ -111,7 +117,7 @@ impl QuantisedRows {
     pub(crate) fn resize(&mut self, rows: usize, columns: usize) {
         self.rows = rows;
         self.blocks = columns.div_ceil(BLOCK);
-        self.tiles.resize(rows * self.blocks, ActivationBlock::default());
+        self.tiles.resize(places_for(rows) * self.blocks, ActivationBlock::default());
     }
 
     /// The tiles, in order of their rows.
@@ -122,8 +128,9 @@ impl QuantisedRows {
             (rows > 0).then(|| {
                 let start = first * self.blocks;
                 let blocks = &self.tiles[start..start + rows * self.blocks];
-                let tile = ActivationTile { first, rows, blocks };
-                first += rows;
+                let filled = rows.min(self.rows - first);
+                let tile = ActivationTile { first, rows, filled, blocks };
+                first += filled;
                 tile
             })
         })
@@ -151,19 +158,34 @@ impl BlockPlaces {
     }
 }
 
-/// Rows of the next tile when `left` rows are left.
+/// Places of the next tile when `left` rows are left.
+///
+/// One tile with one to three places to spare takes less time than the three or four it stands
+/// for: each reads the weights and unpacks them anew.
 pub(crate) fn tile_rows(left: usize) -> usize {
     match left {
         0 => 0,
         1 => 1,
-        2 | 3 => 2,
-        4..8 => 4,
-        8..16 => 8,
+        2 => 2,
+        3..7 => 4,
+        7..13 => 8,
         _ => TILE_ROWS,
     }
 }
 
-/// First row and rows of the tile that holds `row`.
+/// Places that `rows` rows take in their tiles.
+fn places_for(rows: usize) -> usize {
+    let whole = rows / TILE_ROWS * TILE_ROWS;
+    let mut left = rows - whole;
+    let mut places = whole;
+    while left > 0 {
+        places = places.saturating_add(tile_rows(left));
+        left = left.saturating_sub(tile_rows(left));
+    }
+    places
+}
+
+/// First row and places of the tile that holds `row`.
 pub(crate) fn tile_of(row: usize, rows: usize) -> (usize, usize) {
     let mut first = row / TILE_ROWS * TILE_ROWS;
     if first + TILE_ROWS <= rows {
@@ -179,12 +201,15 @@ pub(crate) fn tile_of(row: usize, rows: usize) -> (usize, usize) {
 }
 
 impl ActivationBlock {
-    /// Stores the scale, and the sums of the codes that stand there.
-    pub(crate) fn finish(&mut self, scale: f32, sums: [i32; 2]) {
-        self.sums = sums;
+    /// Stores the scale, and the sums of the codes per 16 that stand there.
+    pub(crate) fn finish(&mut self, scale: f32, halves: [i32; 2]) {
+        #[expect(clippy::cast_possible_truncation, reason = "at most 16 * 127")]
+        let short = halves.map(|sum| sum as i16);
+        self.halves = short;
+        self.sum = halves[0] + halves[1];
         self.scale = scale;
         #[expect(clippy::cast_precision_loss, reason = "at most 32 * 127, exact in f32")]
-        let total = (self.sums[0] + self.sums[1]) as f32;
+        let total = self.sum as f32;
         self.scaled_sum = scale * total;
     }
 }

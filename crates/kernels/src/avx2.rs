@@ -219,6 +219,15 @@ fn dot(sum: I, codes: I, x: i32) -> I {
     I(half(sum.0, codes.0), half(sum.1, codes.1))
 }
 
+/// Adds to each lane the product of its two signed numbers of 16 bits and the two of `x`.
+#[target_feature(enable = "avx2,fma,f16c")]
+#[inline]
+fn dot_pairs(sum: I, pairs: I, x: i32) -> I {
+    let x = _mm256_set1_epi32(x);
+    let half = |sum, pairs| _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, x));
+    I(half(sum.0, pairs.0), half(sum.1, pairs.1))
+}
+
 /// As `dot` for codes up to 255, whose pairs would saturate 16 bits: widened first.
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]

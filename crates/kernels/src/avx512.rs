@@ -187,6 +187,13 @@ fn dot(sum: I, codes: I, x: i32) -> I {
     I(_mm512_add_epi32(sum.0, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1))))
 }
 
+/// Adds to each lane the product of its two signed numbers of 16 bits and the two of `x`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[inline]
+fn dot_pairs(sum: I, pairs: I, x: i32) -> I {
+    I(_mm512_add_epi32(sum.0, _mm512_madd_epi16(pairs.0, _mm512_set1_epi32(x))))
+}
+
 /// As `dot` for codes up to 255, whose pairs would saturate 16 bits: widened first.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[inline]

@@ -12,6 +12,13 @@ fn dot(sum: I, codes: I, x: i32) -> I {
     I(_mm512_dpbusd_epi32(sum.0, codes.0, _mm512_set1_epi32(x)))
 }
 
+/// As `avx512::dot_pairs`, as one instruction.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+#[inline]
+fn dot_pairs(sum: I, pairs: I, x: i32) -> I {
+    I(_mm512_dpwssd_epi32(sum.0, pairs.0, _mm512_set1_epi32(x)))
+}
+
 /// The same instruction serves eight-bit codes.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 #[inline]

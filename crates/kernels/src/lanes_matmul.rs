@@ -1,10 +1,26 @@
 //! The matrix products of every SIMD path, written once over sixteen output rows in lanes.
 
+/// A loop of at most sixteen rounds, each written out: the compiler would keep it as a loop where
+/// the rounds are long, and what they add to in memory.
+macro_rules! written_out {
+    ($at:ident below $count:ident $body:block) => {
+        written_out!($at below $count $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    };
+    ($at:ident below $count:ident $body:block $($round:literal)*) => {$(
+        if $round < $count {
+            let $at = $round;
+            $body
+        }
+    )*};
+}
+pub(crate) use written_out;
+
 /// Products of re-laid weights with quantised or float activations.
 macro_rules! lane_matmul {
     ($features:literal, tile $tile:literal) => {
         use crate::activations::{ActivationBlock, ActivationTile};
         use crate::format::Layout;
+        use crate::lanes_matmul::written_out;
 
         /// The eight vectors of a block's codes, step by step.
         #[target_feature(enable = $features)]
@@ -117,7 +133,7 @@ macro_rules! lane_matmul {
         #[target_feature(enable = $features)]
         #[inline]
         fn whole_dot<L: Layout, const T: usize>(codes: &[I; 8], x: &ActivationBlock) -> I {
-            let mut even = i_splat(-L::OFFSET * (x.sums[0] + x.sums[1]));
+            let mut even = i_splat(-L::OFFSET * x.sum);
             // The chains of four and eight rows keep the units busy; of fewer, each needs two,
             // and of sixteen two are 3 % faster. Integers: the sum is the same.
             if T == 4 || T == 8 {
@@ -134,19 +150,29 @@ macro_rules! lane_matmul {
             i_add(even, odd)
         }
 
-        /// As `whole_dot`, per 16 inputs and times the sub-block scales.
+        /// As `whole_dot`, per 16 inputs and times the sub-block scales; `offsets` are what each
+        /// sum of 16 activation codes takes part with.
         #[target_feature(enable = $features)]
         #[inline]
-        fn sub_dot<L: Layout>(codes: &[I; 8], scales: &[I; 2], x: &ActivationBlock) -> I {
-            let mut total = i_splat(0);
-            for sub in 0..2 {
-                let mut dot = i_splat(-L::OFFSET * x.sums[sub]);
-                for k in sub * 4..sub * 4 + 4 {
-                    dot = dot_any::<L>(dot, codes[k], word(x.codes[k]));
-                }
-                total = i_add(total, i_mul(dot, scales[sub]));
+        fn sub_dot<L: Layout>(
+            codes: &[I; 8],
+            (scales, offsets): ([I; 2], I),
+            x: &ActivationBlock,
+        ) -> I {
+            let mut dots = [i_splat(0); 2];
+            for k in 0..4 {
+                dots[0] = dot_any::<L>(dots[0], codes[k], word(x.codes[k]));
+                dots[1] = dot_any::<L>(dots[1], codes[k + 4], word(x.codes[k + 4]));
             }
-            total
+            let total = i_add(i_mul(dots[0], scales[0]), i_mul(dots[1], scales[1]));
+            if L::OFFSET == 0 { total } else { dot_pairs(total, offsets, bytemuck::cast(x.halves)) }
+        }
+
+        /// Two numbers of sixteen bits side by side in each lane.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn pairs(low: I, high: I) -> I {
+            i_or(i_and(low, i_splat(0xffff)), i_mul(high, i_splat(1 << 16)))
         }
 
         #[target_feature(enable = $features)]
@@ -155,46 +181,86 @@ macro_rules! lane_matmul {
             if L::BITS == 8 { dot_wide(sum, codes, x) } else { dot(sum, codes, x) }
         }
 
-        /// Adds one block to the sums of `T` rows of activations.
+        /// What one block multiplies its integers with.
+        #[derive(Clone, Copy)]
+        struct Factors {
+            /// Scale, times that of a K type's block of 32.
+            scale: F,
+            minimum: F,
+            /// Of 16 inputs each: the scales, and what the sums of activation codes take part
+            /// with, a pair in each lane.
+            scales: [I; 2],
+            offsets: I,
+            minima: I,
+        }
+
         #[target_feature(enable = $features)]
         #[inline]
-        fn add_block<L: Layout, const T: usize>(
+        fn factors_of<L: Layout>(block: &[u8], index: usize) -> Factors {
+            let (scale, minimum) = factors::<L>(block, index);
+            let none = i_splat(0);
+            if L::SUBS == 1 {
+                return Factors { scale, minimum, scales: [none; 2], offsets: none, minima: none };
+            }
+            let bytes = |from: usize, sub: usize| {
+                block[from + (index * 2 + sub) * 16..].first_chunk().expect("one of each lane")
+            };
+            let scales = [0, 1].map(|sub| i_bytes(bytes(L::SCALES_AT, sub)));
+            let offset = scales.map(|scale| i_mul(scale, i_splat(-L::OFFSET)));
+            let minima = if L::MINIMUM {
+                let minima = [0, 1].map(|sub| i_ubytes(bytes(L::MINIMA_AT, sub)));
+                pairs(minima[0], minima[1])
+            } else {
+                none
+            };
+            let minimum = f_sub(f_splat(-0.0), minimum);
+            Factors { scale, minimum, scales, offsets: pairs(offset[0], offset[1]), minima }
+        }
+
+        /// Adds one block to the sums of `T` rows of activations. The first tile of a matrix
+        /// brings the weights in, the others find them.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn add_block<L: Layout, const T: usize, const BRINGS: bool>(
             block: &[u8],
             index: usize,
             x: &[ActivationBlock; T],
             sums: &mut [F; T],
         ) {
+            if BRINGS {
+                ask_ahead::<L>(block, index);
+            }
             let planes = &block[L::PLANES_AT + index * L::PLANES..][..L::PLANES];
             let codes = unpack::<L>(planes);
-            let (scale, minimum) = factors::<L>(block, index);
-            let (mut scales, mut minima) = ([i_splat(0); 2], [i_splat(0); 2]);
-            if L::SUBS == 2 {
-                for sub in 0..2 {
-                    let at = (index * 2 + sub) * 16;
-                    let bytes = &block[L::SCALES_AT + at..];
-                    scales[sub] = i_bytes(bytes.first_chunk().expect("scales"));
-                    if L::MINIMUM {
-                        let bytes = &block[L::MINIMA_AT + at..];
-                        minima[sub] = i_ubytes(bytes.first_chunk().expect("minima"));
-                    }
-                }
-            }
-            for (x, sum) in x.iter().zip(sums) {
-                let d = f_splat(x.scale);
-                let dot = if L::SUBS == 2 {
-                    sub_dot::<L>(&codes, &scales, x)
-                } else {
-                    whole_dot::<L, T>(&codes, x)
-                };
-                *sum = f_fma(f_mul(scale, d), f_from_i(dot), *sum);
-                if L::MINIMUM && L::SUBS == 2 {
-                    let first = i_mul(minima[0], i_splat(x.sums[0]));
-                    let offset = i_add(first, i_mul(minima[1], i_splat(x.sums[1])));
-                    let factor = f_mul(f_sub(f_splat(-0.0), minimum), d);
-                    *sum = f_fma(factor, f_from_i(offset), *sum);
-                } else if L::MINIMUM {
-                    *sum = f_fma(minimum, f_splat(x.scaled_sum), *sum);
-                }
+            let factors = factors_of::<L>(block, index);
+            written_out!(row below T {
+                sums[row] = add_row::<L, T>(&codes, factors, &x[row], sums[row]);
+            });
+        }
+
+        /// The sum of one row of activations with one block added.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn add_row<L: Layout, const T: usize>(
+            codes: &[I; 8],
+            factors: Factors,
+            x: &ActivationBlock,
+            sum: F,
+        ) -> F {
+            let d = f_splat(x.scale);
+            let dot = if L::SUBS == 2 {
+                sub_dot::<L>(codes, (factors.scales, factors.offsets), x)
+            } else {
+                whole_dot::<L, T>(codes, x)
+            };
+            let sum = f_fma(f_mul(factors.scale, d), f_from_i(dot), sum);
+            if L::MINIMUM && L::SUBS == 2 {
+                let offset = dot_pairs(i_splat(0), factors.minima, bytemuck::cast(x.halves));
+                f_fma(f_mul(factors.minimum, d), f_from_i(offset), sum)
+            } else if L::MINIMUM {
+                f_fma(factors.minimum, f_splat(x.scaled_sum), sum)
+            } else {
+                sum
             }
         }
 
@@ -214,31 +280,19 @@ macro_rules! lane_matmul {
         /// Sixteen output rows for rows `at..at + T` of a tile.
         #[target_feature(enable = $features)]
         #[inline]
-        fn tile<L: Layout, const T: usize>(
+        fn tile<L: Layout, const T: usize, const BRINGS: bool>(
             group: &[u8],
             at: usize,
             x: ActivationTile<'_>,
         ) -> [F; T] {
-            // The first tile brings the weights in, the others find them.
-            let is_first = x.first + at == 0;
             let mut sums = [f_splat(0.0); T];
-            let blocks = x.blocks.chunks_exact(L::SUPER * x.rows);
-            let rest = blocks.remainder();
-            let supers = group.chunks_exact(L::BYTES);
-            for (bytes, blocks) in supers.clone().zip(blocks) {
-                for index in 0..L::SUPER {
-                    if is_first {
-                        ask_ahead::<L>(bytes, index);
-                    }
-                    let x = blocks[index * x.rows + at..].first_chunk().expect("a row each");
-                    add_block::<L, T>(bytes, index, x, &mut sums);
-                }
-            }
-            if let (false, Some(bytes)) = (rest.is_empty(), supers.last()) {
-                for (index, blocks) in rest.chunks_exact(x.rows).enumerate() {
-                    let x = blocks[at..].first_chunk().expect("a row each");
-                    add_block::<L, T>(bytes, index, x, &mut sums);
-                }
+            // One call for the blocks of whole superblocks and of the last: it is long, and stays
+            // part of this function only where nothing else calls it.
+            for (block, x) in x.blocks.chunks_exact(x.rows).enumerate() {
+                let bytes = &group[block / L::SUPER * L::BYTES..][..L::BYTES];
+                let index = block % L::SUPER;
+                let x = x[at..].first_chunk().expect("a row each");
+                add_block::<L, T, BRINGS>(bytes, index, x, &mut sums);
             }
             sums
         }
@@ -252,11 +306,15 @@ macro_rules! lane_matmul {
             out: &mut crate::dispatch::Sink<'_>,
         ) {
             let mut lanes = [[0.0f32; 16]; T];
-            let sums = tile::<L, T>(group, at, x);
+            let sums = if x.first + at == 0 {
+                tile::<L, T, true>(group, at, x)
+            } else {
+                tile::<L, T, false>(group, at, x)
+            };
             for (lanes, sum) in lanes.iter_mut().zip(sums) {
                 f_store(sum, lanes);
             }
-            out(index, x.first + at, &lanes);
+            out(index, x.first + at, &lanes[..T.min(x.filled - at)]);
         }
 
         /// Some groups, the first of them numbered `first`, against one tile of activations.

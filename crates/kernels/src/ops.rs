@@ -252,7 +252,8 @@ impl Kernels {
             let mut scratch = vec![0.0f32; 2 * TILE_ROWS * len];
             for tile in x.each_tile() {
                 let (gates, ups) = scratch.split_at_mut(TILE_ROWS * len);
-                let (gates, ups) = (&mut gates[..tile.rows * len], &mut ups[..tile.rows * len]);
+                let there_are = tile.filled * len;
+                let (gates, ups) = (&mut gates[..there_are], &mut ups[..there_are]);
                 self.part_of_tile(gate, (first, len), tile, gates);
                 self.part_of_tile(up, (first, len), tile, ups);
                 self.activate(activation, gates, ups);

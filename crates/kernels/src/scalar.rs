@@ -51,7 +51,7 @@ pub(crate) fn quantise_block(x: &[f32; 32], to: &mut ActivationBlock) -> Finite 
 
 /// Adds one block to one output: `sum + weights . activations` in the order of `numerics.md`.
 fn add_block<L: Layout>(raw: &RawBlock, x: &ActivationBlock, sum: f32) -> f32 {
-    let (d_x, sums) = (x.scale, x.sums);
+    let (d_x, sums) = (x.scale, x.halves.map(i32::from));
     let dot_of = |from: usize, to: usize| -> i32 {
         let pair = |i: usize| i32::from(raw.codes[i]) * i32::from(x.codes[i / 4][i % 4]);
         (from..to).map(pair).sum()
@@ -68,7 +68,7 @@ fn add_block<L: Layout>(raw: &RawBlock, x: &ActivationBlock, sum: f32) -> f32 {
         let offset = minima[0] * sums[0] + minima[1] * sums[1];
         return fma(-m * d_x, to_f32(offset), sum);
     }
-    let dot = dot_of(0, 32) - L::OFFSET * (sums[0] + sums[1]);
+    let dot = dot_of(0, 32) - L::OFFSET * x.sum;
     let d = if L::K { d * to_f32(scales[0]) } else { d };
     let sum = fma(d * d_x, to_f32(dot), sum);
     if !L::MINIMUM {
@@ -86,7 +86,7 @@ pub(crate) fn tile_product<L: Layout>(
     out: &mut Sink<'_>,
 ) {
     for group in groups {
-        let mut lanes = vec![[0.0f32; LANES]; x.rows];
+        let mut lanes = vec![[0.0f32; LANES]; x.filled];
         let first = group * LANES;
         for row in first..weights.rows().min(first + LANES) {
             for (block, x) in x.blocks.chunks_exact(x.rows).enumerate() {
@@ -96,7 +96,7 @@ pub(crate) fn tile_product<L: Layout>(
                 }
             }
         }
-        out(group, x.first, &lanes);
+        out(group, x.first, &lanes[..x.filled]);
     }
 }
 

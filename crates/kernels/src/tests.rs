@@ -150,6 +150,8 @@ fn every_path_gives_the_bits_of_the_definition() {
             (40, 256, 8),
             (70, 512, 19),
             (20, 256, 47),
+            (17, 256, 7),
+            (17, 256, 13),
         ] {
             let columns = columns.next_multiple_of(unit);
             let source = RandomRows { format, seed: rows as u64 };
@@ -187,6 +189,30 @@ fn a_row_does_not_depend_on_the_rows_beside_it() {
 }
 
 #[test]
+fn places_to_spare_in_the_last_tile_are_nobodys() {
+    let (outputs, columns) = (32, 64);
+    let pool = Pool::new(2);
+    let source = RandomRows { format: Format::Q4_0, seed: 8 };
+    let packed = PackedMatrix::pack(Format::Q4_0, (outputs, columns), &source, &pool).unwrap();
+    let mut random = Random(21);
+    let x: Vec<f32> = (0..48 * columns).map(|_| random.float()).collect();
+    for path in paths() {
+        // One buffer for all: places keep what lay there before.
+        let mut used = QuantisedRows::default();
+        for rows in (1..=48).rev() {
+            let x = &x[..rows * columns];
+            path.quantise(x, columns, &mut used, &pool).unwrap();
+            let mut got = vec![f32::NAN; rows * outputs];
+            path.matmul(&mut [(&packed, &mut got)], &used, &pool);
+            let bits: Vec<u32> = got.iter().map(|v| v.to_bits()).collect();
+            assert_eq!(bits, product(&path, &packed, x, &pool), "{path:?} {rows}");
+            assert!(used.each_tile().all(|tile| tile.filled <= tile.rows && tile.filled > 0));
+            assert_eq!(used.each_tile().map(|tile| tile.filled).sum::<usize>(), rows);
+        }
+    }
+}
+
+#[test]
 fn extreme_activations_quantise_alike_on_every_path() {
     let ones = |v: f32| [v; 32];
     let mut mixed = [0.0f32; 32];
@@ -203,7 +229,7 @@ fn extreme_activations_quantise_alike_on_every_path() {
         let mut want = ActivationBlock::default();
         assert_eq!((scalar.quantise_block)(&x, &mut want), Finite(true));
         for path in paths() {
-            let mut got = ActivationBlock { sums: [1, 1], ..ActivationBlock::default() };
+            let mut got = ActivationBlock { halves: [1, 1], ..ActivationBlock::default() };
             assert_eq!((path.quantise_block)(&x, &mut got), Finite(true));
             assert_eq!(got, want, "{path:?} {x:?}");
         }

@@ -38,7 +38,7 @@ fn each(case: impl Fn(&Kernels, &Pool, usize)) {
     for kernels in paths() {
         for threads in 1..=3 {
             let pool = Pool::new(threads);
-            [1, 3, 8, 16, 21, 37].into_iter().for_each(|rows| case(&kernels, &pool, rows));
+            [1, 3, 8, 14, 16, 21, 37].into_iter().for_each(|rows| case(&kernels, &pool, rows));
         }
     }
 }
