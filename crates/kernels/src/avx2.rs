@@ -183,10 +183,19 @@ pub(crate) fn i_max_abs_bits(a: F, b: F) -> u32 {
     _mm_cvtsi128_si32(x).cast_unsigned()
 }
 
+/// `x * 2^n` for whole `n` between -252 and 254, in two steps of which the first is exact.
+#[target_feature(enable = "avx2,fma,f16c")]
+#[inline]
+fn f_scale(x: F, n: F) -> F {
+    let n = i_from_f(n);
+    let half = i_half(n);
+    f_mul(f_mul(x, f_power_of_two(half)), f_power_of_two(i_sub(n, half)))
+}
+
 /// `2^n` for n between -126 and 127.
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
-pub(crate) fn f_power_of_two(n: I) -> F {
+fn f_power_of_two(n: I) -> F {
     let biased = i_add(n, i_splat(127));
     F(
         _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased.0)),

@@ -39,11 +39,9 @@ whole! {
     f_from_i(a: I) -> F = _mm512_cvtepi32_ps;
     i_from_f(a: F) -> I = _mm512_cvtps_epi32;
     i_add(a: I, b: I) -> I = _mm512_add_epi32;
-    i_sub(a: I, b: I) -> I = _mm512_sub_epi32;
     i_mul(a: I, b: I) -> I = _mm512_mullo_epi32;
     i_and(a: I, b: I) -> I = _mm512_and_si512;
     i_or(a: I, b: I) -> I = _mm512_or_si512;
-    i_half(a: I) -> I = _mm512_srai_epi32::<1>;
 }
 
 /// The sixteen lanes as `avx2` has them.
@@ -158,11 +156,11 @@ pub(crate) fn i_max_abs_bits(a: F, b: F) -> u32 {
     _mm512_reduce_max_epi32(_mm512_max_epi32(abs(a.0), abs(b.0))).cast_unsigned()
 }
 
-/// `2^n` for n between -126 and 127.
+/// `x * 2^n` for whole `n`, rounded once: two steps would be the same, of which the first is exact.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[inline]
-pub(crate) fn f_power_of_two(n: I) -> F {
-    F(_mm512_castsi512_ps(_mm512_slli_epi32::<23>(i_add(n, i_splat(127)).0)))
+fn f_scale(x: F, n: F) -> F {
+    F(_mm512_scalef_ps(x.0, n.0))
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]

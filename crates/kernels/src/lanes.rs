@@ -28,10 +28,7 @@ macro_rules! lane_ops {
             for &c in &EXP_POLY[1..] {
                 q = f_fma(q, r, f_splat(c));
             }
-            let p = f_add(f_fma(q, f_mul(r, r), r), f_splat(1.0));
-            let n = i_from_f(n);
-            let half = i_half(n);
-            f_mul(f_mul(p, f_power_of_two(half)), f_power_of_two(i_sub(n, half)))
+            f_scale(f_add(f_fma(q, f_mul(r, r), r), f_splat(1.0)), n)
         }
 
         /// Applies `op` to `x` and `y` in place, the tail by way of a padded copy.
