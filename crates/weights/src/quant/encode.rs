@@ -1,10 +1,14 @@
 //! From `f32` values to the blocks of a format, the inverse of reading them.
 //!
 //! Blocks of 32 have the bytes that ggml's own C functions write; the scales of K blocks come of
-//! a search of this project's own (`k.rs`), which minimises the sum of squared errors.
+//! searches of this project's own (`above_min.rs`, `signed.rs`), which minimise the sum of squared
+//! errors, those of large values counted somewhat more (`k.rs`).
 
+mod above_min;
+mod fit;
 mod k;
 mod legacy;
+mod signed;
 
 use super::{
     Block, BlockQ4_0, BlockQ4_1, BlockQ4_K, BlockQ5_0, BlockQ5_1, BlockQ5_K, BlockQ6_K, BlockQ8_0,
