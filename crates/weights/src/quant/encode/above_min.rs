@@ -7,7 +7,7 @@
 //! more to all that was chosen, and kept where it helps. Where one group leaves the others few
 //! multiples, the block's scales are sought far and wide.
 
-use super::fit::{Fit, Group, Sums, inverse_of};
+use super::fit::{Fit, Group, inverse_of};
 use super::k::{between, byte, group, nearest, total};
 use crate::quant::Half;
 
@@ -30,6 +30,7 @@ struct Held {
     wqq: [f32; 8],
     /// The slope of the error over the minimum where that is held at zero, else none.
     slope: [f32; 8],
+    w_inverse: [f32; 8],
 }
 
 impl Held {
@@ -44,12 +45,13 @@ impl Held {
             wq: fits.map(|fit| fit.sums.wq),
             wqq: fits.map(|fit| fit.sums.wqq),
             slope: fits.map(slope),
+            w_inverse: fits.map(|fit| 1.0 / fit.sums.w),
         }
     }
 
     /// The minimum of least error for a scale that is off the fit's by so much.
     fn min_for(&self, at: usize, off: f32) -> f32 {
-        self.min[at] + (self.wq[at] * off - 0.5 * self.slope[at]) / self.w[at]
+        self.min[at] + (self.wq[at] * off - 0.5 * self.slope[at]) * self.w_inverse[at]
     }
 
     /// What one group loses with its best multiples of the block's scales, and these.
@@ -130,26 +132,23 @@ struct Share {
     error: f32,
     scale: f32,
     min: f32,
-    sums: Sums,
 }
 
 impl Share {
-    fn none(group: &Group<'_>) -> Self {
-        Self { error: f32::INFINITY, scale: 0.0, min: 0.0, sums: group.fixed }
-    }
+    const NONE: Self = Self { error: f32::INFINITY, scale: 0.0, min: 0.0 };
 
     /// Takes the multiples where they err less on the group's values.
     fn improve(&mut self, group: &Group<'_>, units: Units, scale: f32, min: f32) {
-        let (error, sums) = group.tried(scale * units.d, min * units.dmin);
+        let error = group.error(scale * units.d, min * units.dmin);
         if error < self.error {
-            *self = Self { error, scale, min, sums };
+            *self = Self { error, scale, min };
         }
     }
 
     /// The best multiples of the units near those that held integers ask for.
     fn near(group: &Group<'_>, held: &Held, at: usize, units: Units) -> Self {
         let near = held.multiples(at, units).1;
-        let mut best = Self::none(group);
+        let mut best = Self::NONE;
         for scale in [near, near - 1.0, near + 1.0] {
             if !(0.0..=63.0).contains(&scale) {
                 continue;
@@ -164,7 +163,7 @@ impl Share {
 
     /// The same of any minimum, with the scale that was found and its neighbours.
     fn of_any_min(self, group: &Group<'_>, units: Units) -> Self {
-        let mut best = Self::none(group);
+        let mut best = Self::NONE;
         for scale in [self.scale, self.scale - 1.0, self.scale + 1.0] {
             if (0.0..=63.0).contains(&scale) {
                 for min in 0..64_u8 {
@@ -177,9 +176,10 @@ impl Share {
 }
 
 /// The block's two scales of least error for the integers that were chosen.
-fn refitted(shares: &[Share; 8]) -> Option<Units> {
+fn refitted(groups: &[Group<'_>; 8], units: Units, shares: &[Share; 8]) -> Option<Units> {
     let [mut aa, mut ab, mut bb, mut ax, mut bx] = [0.0_f32; 5];
-    for Share { scale, min, sums, .. } in shares {
+    for (group, &Share { scale, min, .. }) in groups.iter().zip(shares) {
+        let sums = group.sums(inverse_of(scale * units.d), min * units.dmin);
         aa += scale * scale * sums.wqq;
         ab += scale * min * sums.wq;
         bb += min * min * sums.w;
@@ -209,11 +209,11 @@ impl Round {
     fn of(groups: &[Group<'_>; 8], units: Units, shares: [Share; 8]) -> Self {
         let error = shares.iter().map(|share| share.error).sum();
         let first = Self { error, units, shares };
-        let Some(units) = refitted(&shares) else {
+        let Some(units) = refitted(groups, units, &shares) else {
             return first;
         };
         let tried = |(group, share): (&Group<'_>, &Share)| {
-            group.tried(share.scale * units.d, share.min * units.dmin).0
+            group.error(share.scale * units.d, share.min * units.dmin)
         };
         let error = groups.iter().zip(&shares).map(tried).sum();
         if error < first.error { Self { error, units, shares } } else { first }

@@ -91,7 +91,7 @@ impl<'a> Group<'a> {
     }
 
     /// The sums for the integers nearest to `(x + min) × inverse`.
-    fn sums(&self, inverse: f32, min: f32) -> Sums {
+    pub(super) fn sums(&self, inverse: f32, min: f32) -> Sums {
         let [mut wq, mut wqq, mut wqx] = [[0.0; LANES]; 3];
         for (x, w) in self.x.chunks_exact(LANES).zip(self.w.chunks_exact(LANES)) {
             for lane in 0..LANES {
@@ -105,23 +105,18 @@ impl<'a> Group<'a> {
         Sums { wq: total(wq), wqq: total(wqq), wqx: total(wqx), ..self.fixed }
     }
 
-    /// The error of `scale × q − min` with the nearest integers, and their sums.
-    pub(super) fn tried(&self, scale: f32, min: f32) -> (f32, Sums) {
+    /// The error of `scale × q − min` with the nearest integers.
+    pub(super) fn error(&self, scale: f32, min: f32) -> f32 {
         let inverse = inverse_of(scale);
-        let [mut error, mut wq, mut wqq, mut wqx] = [[0.0; LANES]; 4];
+        let mut sum = [0.0; LANES];
         for (x, w) in self.x.chunks_exact(LANES).zip(self.w.chunks_exact(LANES)) {
             for lane in 0..LANES {
                 let above = x[lane] + min;
-                let q = nearest(between(above * inverse, 0.0, self.levels));
-                let off = scale * q - above;
-                let weighted = w[lane] * q;
-                error[lane] += w[lane] * off * off;
-                wq[lane] += weighted;
-                wqq[lane] += weighted * q;
-                wqx[lane] += weighted * x[lane];
+                let off = scale * nearest(between(above * inverse, 0.0, self.levels)) - above;
+                sum[lane] += w[lane] * off * off;
             }
         }
-        (total(error), Sums { wq: total(wq), wqq: total(wqq), wqx: total(wqx), ..self.fixed })
+        total(sum)
     }
 
     pub(super) fn fit(&self) -> Fit {

@@ -23,8 +23,11 @@ pub(super) fn between(value: f32, least: f32, most: f32) -> f32 {
     if value < most { value } else { most }
 }
 
+/// The lanes' sum in halves, which is quicker than one after the other.
 pub(super) fn total(lanes: [f32; LANES]) -> f32 {
-    lanes.iter().sum()
+    let [a, b, c, d, e, f, g, h] = lanes;
+    let quarter = [a + e, b + f, c + g, d + h];
+    (quarter[0] + quarter[2]) + (quarter[1] + quarter[3])
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 63 by then")]
