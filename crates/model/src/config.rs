@@ -76,20 +76,16 @@ pub struct Config {
 }
 
 /// Most layers, heads and so on that a model may declare; far above any published model.
-const LAYERS_MAX: usize = 1_024;
+pub(crate) const LAYERS_MAX: usize = 1_024;
 const HEADS_MAX: usize = 1_024;
-pub(crate) const DIM_MAX: usize = 1 << 20;
+const DIM_MAX: usize = 1 << 20;
 const CONTEXT_MAX: usize = 1 << 24;
-const WINDOW_MAX: usize = CONTEXT_MAX;
 const EXPERTS_MAX: usize = 4_096;
 
-impl Config {
-    /// Refuses sizes that no model has, and sizes that contradict each other.
-    ///
-    /// # Errors
-    /// `ConfigError` names the first size with its value and limit.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        let Shape {
+impl Shape {
+    /// Refuses sizes that no model has, and heads that cannot share.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let Self {
             vocab_size,
             hidden_dim,
             n_layers,
@@ -98,7 +94,7 @@ impl Config {
             head_dim,
             ffn_dim,
             context_len,
-        } = self.shape;
+        } = *self;
         for (name, value, most) in [
             ("vocabulary size", vocab_size, 1 << 24),
             ("hidden size", hidden_dim, DIM_MAX),
@@ -109,9 +105,7 @@ impl Config {
             ("feed-forward size", ffn_dim, DIM_MAX),
             ("context length", context_len, CONTEXT_MAX),
         ] {
-            if value == 0 || value > most {
-                return Err(ConfigError::Size { name, value, most });
-            }
+            check_size(name, value, most)?;
         }
         if !n_heads.is_multiple_of(n_kv_heads) {
             return Err(ConfigError::HeadGroups { n_heads, n_kv_heads });
@@ -119,16 +113,26 @@ impl Config {
         if !head_dim.is_multiple_of(2) {
             return Err(ConfigError::OddHead { head_dim });
         }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// Refuses numbers that no forward pass can follow; the shape is checked.
+    ///
+    /// # Errors
+    /// `ConfigError` names the first with its value and limit.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         for window in self.layers.iter().filter_map(|layer| layer.window) {
-            if window == 0 || window > WINDOW_MAX {
-                let name = "sliding window";
-                return Err(ConfigError::Size { name, value: window, most: WINDOW_MAX });
-            }
+            check_size("sliding window", window, CONTEXT_MAX)?;
         }
         if let Some(experts) = self.experts {
-            experts.check()?;
+            let Experts { count, used, ffn_dim, renormalised: _ } = experts;
+            check_size("expert count", count, EXPERTS_MAX)?;
+            check_size("experts of a row", used, count)?;
+            check_size("feed-forward size of an expert", ffn_dim, DIM_MAX)?;
         }
-        self.ropes.iter().try_for_each(|rope| rope.check(head_dim))?;
+        self.ropes.iter().try_for_each(|rope| rope.check(self.shape.head_dim))?;
         self.check_numbers()
     }
 
@@ -165,20 +169,9 @@ impl Config {
     }
 }
 
-impl Experts {
-    fn check(&self) -> Result<(), ConfigError> {
-        let Self { count, used, ffn_dim, .. } = *self;
-        for (name, value, most) in [
-            ("expert count", count, EXPERTS_MAX),
-            ("experts of a row", used, count),
-            ("feed-forward size of an expert", ffn_dim, DIM_MAX),
-        ] {
-            if value == 0 || value > most {
-                return Err(ConfigError::Size { name, value, most });
-            }
-        }
-        Ok(())
-    }
+fn check_size(name: &'static str, value: usize, most: usize) -> Result<(), ConfigError> {
+    let is_within = (1..=most).contains(&value);
+    is_within.then_some(()).ok_or(ConfigError::Size { name, value, most })
 }
 
 /// `1 / sqrt(size)`, the usual attention scale of a head size.

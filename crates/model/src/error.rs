@@ -22,8 +22,11 @@ pub enum ConfigError {
     OddHead { head_dim: usize },
     #[error("{found} RoPE factors are given, a head has {wanted} pairs")]
     RopeFactors { found: usize, wanted: usize },
-    #[error(transparent)]
-    Metadata(#[from] WeightsError),
+    #[error(
+        "`{field}` is {says}, but tensor `{name}` is {}: set it to {}, or take the weights that \
+         belong to this config", if *says { "missing" } else { "there" }, !says
+    )]
+    Bias { field: &'static str, says: bool, name: String },
 }
 
 /// Why a model cannot be loaded, or a pass cannot be computed.

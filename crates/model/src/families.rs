@@ -1,5 +1,6 @@
 //! What sets families of models apart that their files do not say: one entry for each.
 
+use crate::names::Part;
 use crate::{Activation, ConfigError};
 
 /// Where a layer norms the stream.
@@ -70,6 +71,10 @@ pub(crate) struct Family {
     pub(crate) large_from: usize,
     pub(crate) has_sinks: bool,
     pub(crate) experts: Option<ExpertNames>,
+    /// Parts that always have a bias; others have one where a file has it.
+    pub(crate) biased: &'static [Part],
+    /// What a `config.json` means that leaves these keys out, as JSON.
+    pub(crate) defaults: &'static str,
 }
 
 /// A family like llama, but for its names.
@@ -91,6 +96,8 @@ const PLAIN: Family = Family {
     large_from: usize::MAX,
     has_sinks: false,
     experts: None,
+    biased: &[],
+    defaults: "{}",
 };
 
 /// What the families share whose GGUF files are called llama.
@@ -123,7 +130,12 @@ pub(crate) const FAMILIES: [Family; 13] = [
         }),
         ..LLAMA
     },
-    Family { hugging_face: "qwen2", gguf: "qwen2", ..PLAIN },
+    Family {
+        hugging_face: "qwen2",
+        gguf: "qwen2",
+        biased: &[Part::Query, Part::Key, Part::Value],
+        ..PLAIN
+    },
     Family { hugging_face: "qwen3", gguf: "qwen3", head_norms: HeadNorms::Each, ..PLAIN },
     Family {
         hugging_face: "qwen3_moe",
@@ -155,6 +167,12 @@ pub(crate) const FAMILIES: [Family; 13] = [
         global_every: 6,
         local_base: Some(10_000.0),
         large_from: 62,
+        // Of the sizes that see, the folders name only what sets them apart.
+        defaults: r#"{
+            "vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4,
+            "head_dim": 256, "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-6,
+            "max_position_embeddings": 131072, "rope_theta": 1000000
+        }"#,
         ..GEMMA
     },
     Family { hugging_face: "phi3", gguf: "phi3", is_fused: true, has_windows: true, ..PLAIN },
@@ -180,6 +198,16 @@ pub(crate) const FAMILIES: [Family; 13] = [
         has_windows: true,
         global_every: 2,
         has_sinks: true,
+        biased: &[
+            Part::Query,
+            Part::Key,
+            Part::Value,
+            Part::AttentionOutput,
+            Part::Router,
+            Part::Gate,
+            Part::Up,
+            Part::Down,
+        ],
         experts: Some(ExpertNames {
             router: "mlp.router",
             experts: "mlp.experts",
@@ -208,10 +236,5 @@ impl Family {
             known.dedup();
             ConfigError::Architecture { name: name.to_owned(), known: known.join(", ") }
         })
-    }
-
-    /// Whether a layer reads a window, by the family's pattern.
-    pub(crate) fn is_local(&self, layer: usize, every: usize) -> bool {
-        every == 0 || !(layer + 1).is_multiple_of(every)
     }
 }

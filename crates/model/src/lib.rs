@@ -8,12 +8,12 @@ mod config;
 mod error;
 mod experts;
 mod families;
+mod fields;
 mod forward;
-mod gguf;
-mod hf;
 mod load;
 mod loader;
 mod names;
+mod read;
 mod relay;
 mod rope;
 mod workspace;
@@ -26,6 +26,10 @@ pub use forward::{Logits, Span};
 pub use load::{Model, Settings};
 pub use rope::{RopeConfig, RopeScaling};
 pub use workspace::Workspace;
+
+// Tests in here and those beside read their fixtures by the same file.
+#[cfg(test)]
+extern crate self as causeway_model;
 
 #[cfg(test)]
 mod tests;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use causeway_kernels::{Kernels, KvType, PackedMatrix, Pool};
 use causeway_kv_cache::KvShape;
-use causeway_weights::{Format, ModelFile};
+use causeway_weights::ModelFile;
 
-use crate::families::Family;
-use crate::loader::{self, Loader};
-use crate::names::{Global, Names};
+use crate::fields::Fields;
+use crate::loader::Loader;
+use crate::names::Names;
 use crate::rope::Rope;
-use crate::{Config, ConfigError, ModelError, gguf, hf};
+use crate::{Config, ConfigError, ModelError, read};
 
 /// What is fixed when a model is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,27 +107,24 @@ impl Model {
         settings: Settings,
         kernels: Kernels,
     ) -> Result<Self, ModelError> {
-        let hugging_face = file.format() == Format::Safetensors;
-        let config = Config::of(&file)?;
+        let (fields, family) = Fields::of(&file)?;
+        let config = read::config(&file, &fields, &family)?;
         let pool = Pool::new(settings.threads);
-        let family = Config::family(&file)?;
-        let names = Names { is_hugging_face: hugging_face, family };
-        loader::check_sizes(&config, names, &file)?;
+        let mut loader = Loader::new(&file, &fields, &config, Names::of(&file, family));
+        let embedding = loader.embedding()?;
         let context_len = settings.context_len.unwrap_or(config.shape.context_len);
         if context_len == 0 || context_len > config.shape.context_len {
             let model = config.shape.context_len;
             return Err(ModelError::Context { asked: context_len, context_len: model });
         }
         file.will_need();
-        let mut loader = Loader::new(&file, &config, names);
         let layers = (0..config.shape.n_layers)
             .map(|layer| loader.layer(layer))
             .collect::<Result<_, _>>()?;
-        let output_norm = loader.norm(names.global(Global::OutputNorm), config.shape.hidden_dim)?;
-        let output = loader.output(file.config().and_then(hf::is_tied))?;
+        let output_norm = loader.output_norm()?;
+        let output = loader.output()?;
         loader.finish(&pool)?;
         let ropes = config.ropes.iter().map(|rope| Rope::new(rope, context_len)).collect();
-        let embedding = names.global(Global::Embedding).to_owned();
         file.release_pages();
         Ok(Self {
             settings,
@@ -196,18 +193,8 @@ impl Config {
     /// # Errors
     /// The first key that is missing or wrong.
     pub fn of(file: &ModelFile) -> Result<Self, ConfigError> {
-        match hugging_face(file)? {
-            Some(json) => hf::config(json),
-            None => gguf::config(file),
-        }
-    }
-
-    /// The family of a model file.
-    fn family(file: &ModelFile) -> Result<Family, ConfigError> {
-        match hugging_face(file)? {
-            Some(json) => hf::family(json),
-            None => gguf::family(file),
-        }
+        let (fields, family) = Fields::of(file)?;
+        read::config(file, &fields, &family)
     }
 
     /// The cache that `sequences_max` sequences need when the model is loaded by these settings.
@@ -222,13 +209,6 @@ impl Config {
             sequences_max,
         }
     }
-}
-
-/// The `config.json` of a Hugging Face folder; `None` for a GGUF file.
-fn hugging_face(file: &ModelFile) -> Result<Option<&serde_json::Value>, ConfigError> {
-    let missing = || ConfigError::Missing { key: "config.json".to_owned() };
-    let is_folder = file.format() == Format::Safetensors;
-    is_folder.then(|| file.config().ok_or_else(missing)).transpose()
 }
 
 /// The matrices of one layer by the part they play.

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use causeway_kernels::{Format, PackedMatrix, Packing, Pool};
+use causeway_kernels::{PackedMatrix, Packing, Pool};
 use causeway_weights::{DType, ModelFile, Tensor};
 
 use crate::families::{HeadNorms, Norms};
+use crate::fields::Fields;
 use crate::load::{FeedForward, Gated, LayerWeights, Linear};
-use crate::names::{Global, Names, Part};
-use crate::relay::{self, Mxfp4Rows, Place, Rows};
-use crate::{Config, Experts, ModelError, Shape};
+use crate::names::{Names, Part};
+use crate::relay::{Order, Place, Rows};
+use crate::{Config, ConfigError, Experts, ModelError, Shape};
 
 /// Tensors that no part is made of: older files carry the first although nothing needs it, and
 /// the others are read with the config.
@@ -20,23 +21,6 @@ const IGNORED: [&str; 4] = [
     "rope_factors_short.weight",
 ];
 
-/// Checks the config against itself and against the embedding.
-pub(crate) fn check_sizes(
-    config: &Config,
-    names: Names,
-    file: &ModelFile,
-) -> Result<(), ModelError> {
-    let name = names.global(Global::Embedding);
-    let missing = || ModelError::MissingTensor { name: name.to_owned() };
-    let embedding = file.tensor(name).ok_or_else(missing)?;
-    config.check()?;
-    if !embedding.dtype.is_readable() {
-        let dtype = embedding.dtype.name().to_owned();
-        return Err(ModelError::TensorType { name: name.to_owned(), dtype });
-    }
-    want_shape(&embedding, &[config.shape.vocab_size, config.shape.hidden_dim])
-}
-
 fn want_shape(tensor: &Tensor<'_>, wanted: &[usize]) -> Result<(), ModelError> {
     if tensor.shape == wanted {
         return Ok(());
@@ -45,16 +29,10 @@ fn want_shape(tensor: &Tensor<'_>, wanted: &[usize]) -> Result<(), ModelError> {
     Err(ModelError::TensorShape { name: tensor.name.to_owned(), found, wanted })
 }
 
-/// A matrix inside a tensor.
-struct Piece {
-    /// What the whole tensor must look like.
-    whole: Vec<usize>,
-    place: Place,
-}
-
 /// Takes a file apart; what is left over at the end is an error.
 pub(crate) struct Loader<'a> {
     file: &'a ModelFile,
+    fields: &'a Fields<'a>,
     config: &'a Config,
     names: Names,
     packing: Packing<'a>,
@@ -62,8 +40,21 @@ pub(crate) struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    pub(crate) fn new(file: &'a ModelFile, config: &'a Config, names: Names) -> Self {
-        Self { file, config, names, packing: Packing::default(), used: BTreeSet::new() }
+    pub(crate) fn new(
+        file: &'a ModelFile,
+        fields: &'a Fields<'a>,
+        config: &'a Config,
+        names: Names,
+    ) -> Self {
+        Self { file, fields, config, names, packing: Packing::default(), used: BTreeSet::new() }
+    }
+
+    /// The name of the embedding, which is read row by row from the file.
+    pub(crate) fn embedding(&mut self) -> Result<String, ModelError> {
+        let Shape { vocab_size, hidden_dim, .. } = self.config.shape;
+        let tensor = self.wanted(&self.names.embedding())?;
+        want_shape(&tensor, &[vocab_size, hidden_dim])?;
+        if tensor.dtype.is_readable() { Ok(tensor.name.to_owned()) } else { Err(of_type(&tensor)) }
     }
 
     fn tensor(&mut self, name: &str) -> Option<Tensor<'a>> {
@@ -76,11 +67,14 @@ impl<'a> Loader<'a> {
         self.tensor(name).ok_or_else(|| ModelError::MissingTensor { name: name.to_owned() })
     }
 
-    pub(crate) fn norm(&mut self, name: &str, len: usize) -> Result<Vec<f32>, ModelError> {
-        let tensor = self.wanted(name)?;
-        let mut values = vector(&tensor, &[len])?;
+    fn norm(&mut self, name: &str, len: usize) -> Result<Vec<f32>, ModelError> {
+        let mut values = vector(&self.wanted(name)?, &[len])?;
         values.iter_mut().for_each(|value| *value += self.config.norm_offset);
         Ok(values)
+    }
+
+    pub(crate) fn output_norm(&mut self) -> Result<Vec<f32>, ModelError> {
+        self.norm(&self.names.output_norm(), self.config.shape.hidden_dim)
     }
 
     /// A norm of the layer, or nothing where the family has none there.
@@ -97,22 +91,34 @@ impl<'a> Loader<'a> {
     /// A matrix whose numbers come when the packing is finished.
     fn matrix(
         &mut self,
-        tensor: Tensor<'a>,
+        name: &str,
         shape: (usize, usize),
-        piece: &Piece,
+        (whole, place): (&[usize], Place),
     ) -> Result<PackedMatrix, ModelError> {
-        want_shape(&tensor, &piece.whole)?;
-        let name = tensor.name.to_owned();
-        let is_across = matches!(piece.place, Place::Across { .. });
-        let format = relay::format(tensor.dtype);
-        let Some(format) = format.filter(|format| !(is_across && format.is_quantised())) else {
-            return Err(ModelError::TensorType { name, dtype: tensor.dtype.name().to_owned() });
+        let [codes, scales] = ["blocks", "scales"].map(|part| format!("{name}_{part}"));
+        let rows = if self.file.tensor(&codes).is_some() {
+            let (tensor, scales) = (self.wanted(&codes)?, self.wanted(&scales)?);
+            let rows = [&whole[..1], &[place.step * shape.0, shape.1.div_ceil(32)]].concat();
+            want_shape(&tensor, &[&rows[..], &[16]].concat())?;
+            want_shape(&scales, &rows)?;
+            if let Some(other) = [&tensor, &scales].into_iter().find(|t| t.dtype != DType::U8) {
+                return Err(of_type(other));
+            }
+            let order = Order::OneByOne;
+            Rows { file: self.file, tensor, scales: Some(scales), place: Place { order, ..place } }
+        } else {
+            let tensor = self.wanted(name)?;
+            want_shape(&tensor, whole)?;
+            Rows { file: self.file, tensor, scales: None, place }
         };
-        if let Some(power) = relay::scale_out_of_range(&tensor) {
-            let dtype = format!("{} with a scale of 2^{power}", tensor.dtype);
+        let name = rows.tensor.name.to_owned();
+        let is_across = rows.place.order == Order::Across;
+        let format = rows.format().filter(|format| !(is_across && format.is_quantised()));
+        let format = format.ok_or_else(|| of_type(&rows.tensor))?;
+        if let Some(power) = rows.scale_out_of_range(shape.0) {
+            let dtype = format!("MXFP4 with a scale of 2^{power}");
             return Err(ModelError::TensorType { name, dtype });
         }
-        let rows = Rows { file: self.file, tensor, place: piece.place };
         self.packing.add(format, shape, rows).map_err(|source| ModelError::Pack { name, source })
     }
 
@@ -122,18 +128,44 @@ impl<'a> Loader<'a> {
         shape: (usize, usize),
     ) -> Result<Linear, ModelError> {
         let (holder, first, rows) = self.holder(part, shape.0);
-        let turned = matches!(part, Part::Query | Part::Key) && self.config.pairs_interleaved;
+        let is_turned = matches!(part, Part::Query | Part::Key) && self.config.pairs_interleaved;
         let head_dim = self.config.shape.head_dim;
-        let place = if turned { Place::Interleaved { head_dim } } else { Place::Rows { first } };
-        let tensor = self.wanted(&self.names.layer(layer, holder, "weight"))?;
-        let weight = self.matrix(tensor, shape, &Piece { whole: vec![rows, shape.1], place })?;
-        let mut bias = Vec::new();
-        if let Some(tensor) = self.tensor(&self.names.layer(layer, holder, "bias")) {
-            let values = vector(&tensor, &[rows])?;
-            let row = |row| if turned { relay::interleaved(row, head_dim) } else { first + row };
-            bias = (0..shape.0).map(|index| values[row(index)]).collect();
+        let order = if is_turned { Order::Paired { head_dim } } else { Order::OneByOne };
+        let place = Place { order, ..Place::from(first) };
+        let [weight, bias] = ["weight", "bias"].map(|kind| self.names.layer(layer, holder, kind));
+        self.check_bias(part, &bias)?;
+        let weight = self.matrix(&weight, shape, (&[rows, shape.1], place))?;
+        Ok(Linear { weight, bias: self.bias(&bias, &[rows], (place, shape.0))? })
+    }
+
+    /// A bias, or nothing where the file has none.
+    fn bias(
+        &mut self,
+        name: &str,
+        whole: &[usize],
+        (place, rows): (Place, usize),
+    ) -> Result<Vec<f32>, ModelError> {
+        let Some(tensor) = self.tensor(name) else { return Ok(Vec::new()) };
+        let values = vector(&tensor, whole)?;
+        Ok((0..rows).map(|row| values[place.row(row)]).collect())
+    }
+
+    /// Refuses a bias that is missing, and one that the config denies.
+    fn check_bias(&self, part: Part, name: &str) -> Result<(), ModelError> {
+        let is_there = self.file.tensor(name).is_some();
+        if self.names.family.biased.contains(&part) {
+            let missing = || ModelError::MissingTensor { name: name.to_owned() };
+            return is_there.then_some(()).ok_or_else(missing);
         }
-        Ok(Linear { weight, bias })
+        let field = match part {
+            Part::Query | Part::Key | Part::Value | Part::AttentionOutput => "attention_bias",
+            Part::Gate | Part::Up | Part::Down => "mlp_bias",
+            _ => return Ok(()),
+        };
+        match self.fields.flag(("", field))?.filter(|says| *says != is_there) {
+            Some(says) => Err(ConfigError::Bias { field, says, name: name.to_owned() }.into()),
+            None => Ok(()),
+        }
     }
 
     /// Which tensor a part of a layer lies in, from which row on, and how many rows that has.
@@ -208,84 +240,34 @@ impl<'a> Loader<'a> {
         let hidden_dim = self.config.shape.hidden_dim;
         let shape = if part == Part::Down { (hidden_dim, ffn_dim) } else { (ffn_dim, hidden_dim) };
         let (rows, columns) = shape;
-        let names = self.names.family.experts.filter(|_| self.names.is_hugging_face);
-        // Gate and up come by turns where they lie in one.
-        let (offset, step) = match (names, part) {
-            (Some(names), Part::Gate) if names.gate == names.up => (0, 2),
-            (Some(names), Part::Up) if names.gate == names.up => (1, 2),
-            _ => (0, 1),
-        };
-        let (piece, biases, first) = match names {
-            Some(names) if names.is_stacked => {
-                let place = Place::Across { first: expert * columns, offset, step };
-                let whole = vec![count, columns, step * rows];
-                (Piece { whole, place }, vec![count, step * rows], expert * step * rows)
-            }
-            Some(_) => {
-                let place = Place::Rows { first: 0 };
-                (Piece { whole: vec![rows, columns], place }, vec![rows], 0)
-            }
-            None => {
-                let place = Place::Rows { first: expert * rows };
-                (
-                    Piece { whole: vec![count, rows, columns], place },
-                    vec![count, rows],
-                    expert * rows,
-                )
-            }
-        };
-        let name = self.names.expert(layer, expert, part, "weight");
-        let weight = if self.file.tensor(&format!("{name}_blocks")).is_some() {
-            self.mxfp4(&name, shape, (count, first + offset, step))?
-        } else {
-            let tensor = self.wanted(&name)?;
-            self.matrix(tensor, shape, &piece)?
-        };
-        let bias = match self.tensor(&self.names.expert(layer, expert, part, "bias")) {
-            None => Vec::new(),
-            Some(tensor) => {
-                let values = vector(&tensor, &biases)?;
-                (0..rows).map(|row| values[first + offset + step * row]).collect()
-            }
-        };
-        Ok(Linear { weight, bias })
-    }
-
-    /// One of `count` experts whose MXFP4 codes and scales lie in two tensors: each `step`th row
-    /// from `first` on.
-    fn mxfp4(
-        &mut self,
-        name: &str,
-        shape: (usize, usize),
-        (count, first, step): (usize, usize, usize),
-    ) -> Result<PackedMatrix, ModelError> {
-        let whole = [count, step * shape.0, shape.1.div_ceil(32), 16];
-        let mut part = |suffix: &str, whole: &[usize]| {
-            let tensor = self.wanted(&format!("{name}{suffix}"))?;
-            want_shape(&tensor, whole)?;
-            if tensor.dtype == DType::U8 {
-                return Ok(tensor);
-            }
-            let (name, dtype) = (tensor.name.to_owned(), tensor.dtype.name().to_owned());
-            Err(ModelError::TensorType { name, dtype })
-        };
-        let (codes, scales) = (part("_blocks", &whole)?, part("_scales", &whole[..3])?);
-        let rows = Mxfp4Rows { codes, scales, first, step };
-        let added = self.packing.add(Format::Bf16, shape, rows);
-        added.map_err(|source| ModelError::Pack { name: codes.name.to_owned(), source })
+        let stacked =
+            self.names.family.experts.filter(|names| self.names.is_folder && names.is_stacked);
+        // Gate and up come by turns where folders have all experts in one tensor.
+        let step = if stacked.is_some() && part != Part::Down { 2 } else { 1 };
+        let order = if stacked.is_some() { Order::Across } else { Order::OneByOne };
+        let (before, of_all) =
+            if self.names.experts_apart { (0, None) } else { (expert, Some(count)) };
+        let first = before * step * rows + usize::from(step == 2 && part == Part::Up);
+        let place = Place { first, step, order };
+        let inner = if stacked.is_some() { [columns, step * rows] } else { [rows, columns] };
+        let whole: Vec<usize> = of_all.into_iter().chain(inner).collect();
+        let biases: Vec<usize> = of_all.into_iter().chain([step * rows]).collect();
+        let [weight, bias] =
+            ["weight", "bias"].map(|kind| self.names.expert(layer, expert, part, kind));
+        self.check_bias(part, &bias)?;
+        let weight = self.matrix(&weight, shape, (&whole, place))?;
+        Ok(Linear { weight, bias: self.bias(&bias, &biases, (place, rows))? })
     }
 
     /// The output matrix, or the embedding where the two are one or no file says otherwise.
-    pub(crate) fn output(&mut self, tied: Option<bool>) -> Result<PackedMatrix, ModelError> {
+    pub(crate) fn output(&mut self) -> Result<PackedMatrix, ModelError> {
         let Shape { vocab_size, hidden_dim, .. } = self.config.shape;
-        let embedding = self.wanted(self.names.global(Global::Embedding))?;
-        let name = self.names.global(Global::Output);
-        let own = self.tensor(name).filter(|_| tied != Some(true));
-        if own.is_none() && tied == Some(false) {
-            return Err(ModelError::MissingTensor { name: name.to_owned() });
-        }
-        let piece = Piece { whole: vec![vocab_size, hidden_dim], place: Place::Rows { first: 0 } };
-        self.matrix(own.unwrap_or(embedding), (vocab_size, hidden_dim), &piece)
+        let tied = self.fields.flag(("", "tie_word_embeddings"))?;
+        let (own, embedding) = (self.names.output(), self.names.embedding());
+        let is_own = self.tensor(&own).is_some() && tied != Some(true) || tied == Some(false);
+        let name = if is_own { own } else { embedding };
+        let shape = (vocab_size, hidden_dim);
+        self.matrix(&name, shape, (&[vocab_size, hidden_dim], Place::from(0)))
     }
 
     /// Re-lays all matrices, once it is known that nothing is left over.
@@ -298,6 +280,7 @@ impl<'a> Loader<'a> {
     fn refuse_unused(&self) -> Result<(), ModelError> {
         let unused = self.file.tensors().find(|entry| {
             let ignored = IGNORED.iter().any(|suffix| entry.name.ends_with(suffix));
+            let ignored = ignored || self.names.is_not_of_text(&entry.name);
             !self.used.contains(&entry.name) && !ignored
         });
         match unused {
@@ -308,6 +291,11 @@ impl<'a> Loader<'a> {
             }),
         }
     }
+}
+
+fn of_type(tensor: &Tensor<'_>) -> ModelError {
+    let (name, dtype) = (tensor.name.to_owned(), tensor.dtype.name().to_owned());
+    ModelError::TensorType { name, dtype }
 }
 
 /// The numbers of a tensor of this shape.

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use causeway_kernels::{Format, RawBlock, RowSource};
 use causeway_weights::quant::{
-    BlockIQ4_NL, BlockIQ4_XS, BlockMXFP4, BlockQ2_K, BlockQ3_K, BlockQ4_0, BlockQ4_1, BlockQ4_K,
-    BlockQ5_0, BlockQ5_1, BlockQ5_K, BlockQ6_K, BlockQ8_0, KScales, blocks, mxfp4,
+    Block, BlockIQ4_NL, BlockIQ4_XS, BlockMXFP4, BlockQ2_K, BlockQ3_K, BlockQ4_0, BlockQ4_1,
+    BlockQ4_K, BlockQ5_0, BlockQ5_1, BlockQ5_K, BlockQ6_K, BlockQ8_0, Half, KScales, blocks, mxfp4,
 };
 use causeway_weights::{DType, ModelFile, Tensor};
 
 /// The format that a tensor of this type is re-laid to.
-pub(crate) fn format(dtype: DType) -> Option<Format> {
+fn format(dtype: DType) -> Option<Format> {
     match dtype {
         DType::F32 => Some(Format::F32),
         DType::F16 => Some(Format::F16),
@@ -35,28 +35,44 @@ pub(crate) fn format(dtype: DType) -> Option<Format> {
 /// Exponents of MXFP4 blocks whose half scale, a power of two, is an f16.
 const F16_EXPONENTS: std::ops::RangeInclusive<u8> = 104..=143;
 
-/// A block's scale that cannot be kept as it is, as a power of two.
-pub(crate) fn scale_out_of_range(tensor: &Tensor<'_>) -> Option<i32> {
-    if tensor.dtype != DType::MXFP4 {
-        return None;
-    }
-    let blocks = blocks::<BlockMXFP4>(tensor.bytes).expect("invariant: a tensor is whole blocks");
-    let is_lost = |block: &&BlockMXFP4| {
-        !F16_EXPONENTS.contains(&block.exponent) && block.quants().iter().any(|q| *q != 0)
-    };
-    blocks.iter().find(is_lost).map(|block| i32::from(block.exponent) - 127)
+/// Which of a tensor's rows are wanted: row `row` is number `first + step * row`, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) first: usize,
+    pub(crate) step: usize,
+    pub(crate) order: Order,
 }
 
-/// Where the rows that are wanted lie in a tensor.
+/// How rows lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// From a row on, one after the other.
-    Rows { first: usize },
-    /// The same, with each head's rows as interleaved pairs (2i, 2i + 1) that are wanted as
-    /// halves (i, i + d/2).
-    Interleaved { head_dim: usize },
-    /// Across `columns` rows from `first` on: number `offset + step * row` of each.
-    Across { first: usize, offset: usize, step: usize },
+pub(crate) enum Order {
+    OneByOne,
+    /// Each head's rows as interleaved pairs (2i, 2i + 1) that are wanted as halves (i, i + d/2).
+    Paired {
+        head_dim: usize,
+    },
+    /// As the columns of one matrix after the other.
+    Across,
+}
+
+impl Place {
+    /// One by one from a row on.
+    pub(crate) fn from(first: usize) -> Self {
+        Self { first, step: 1, order: Order::OneByOne }
+    }
+
+    /// Where row `row` lies.
+    pub(crate) fn row(&self, row: usize) -> usize {
+        let row = match self.order {
+            Order::Paired { head_dim } => {
+                let (head, within) = (row / head_dim, row % head_dim);
+                let (second, pair) = (within / (head_dim / 2), within % (head_dim / 2));
+                head * head_dim + 2 * pair + second
+            }
+            Order::OneByOne | Order::Across => row,
+        };
+        self.first + self.step * row
+    }
 }
 
 /// Rows of a tensor, in the order the forward pass wants them.
@@ -65,90 +81,105 @@ pub(crate) struct Rows<'a> {
     /// Where the tensor lies: its pages are let go once they are re-laid.
     pub(crate) file: &'a ModelFile,
     pub(crate) tensor: Tensor<'a>,
+    /// MXFP4's scales, `(…, rows, columns / 32)`, where they lie apart from its codes, which are
+    /// then `(…, rows, columns / 32, 16)`, two numbers a byte, the first in its low half.
+    pub(crate) scales: Option<Tensor<'a>>,
     pub(crate) place: Place,
 }
 
 impl Rows<'_> {
-    fn source_row(&self, row: usize) -> usize {
-        match self.place {
-            Place::Rows { first } => first + row,
-            Place::Interleaved { head_dim } => interleaved(row, head_dim),
-            Place::Across { .. } => unreachable!("invariant: only floats are read across rows"),
-        }
+    /// The format that they are re-laid to.
+    pub(crate) fn format(&self) -> Option<Format> {
+        if self.is_mxfp4() { Some(Format::Q8_0) } else { format(self.tensor.dtype) }
     }
-}
 
-/// Where row `row` of a head in halves lies among interleaved pairs.
-pub(crate) fn interleaved(row: usize, head_dim: usize) -> usize {
-    let (head, within) = (row / head_dim, row % head_dim);
-    let (second, pair) = (within / (head_dim / 2), within % (head_dim / 2));
-    head * head_dim + 2 * pair + second
+    /// A scale in the first `rows` rows that cannot be kept as it is, as a power of two.
+    pub(crate) fn scale_out_of_range(&self, rows: usize) -> Option<i32> {
+        if !self.is_mxfp4() {
+            return None;
+        }
+        let is_lost = |block: &BlockMXFP4| {
+            !F16_EXPONENTS.contains(&block.exponent) && block.quants().iter().any(|q| *q != 0)
+        };
+        let lost = (0..rows).flat_map(|row| self.mxfp4(row)).find(is_lost);
+        lost.map(|block| i32::from(block.exponent) - 127)
+    }
+
+    fn is_mxfp4(&self) -> bool {
+        self.scales.is_some() || self.tensor.dtype == DType::MXFP4
+    }
+
+    fn bytes(&self, row: usize) -> &[u8] {
+        self.tensor.row_bytes(self.place.row(row))
+    }
+
+    fn mxfp4(&self, row: usize) -> Vec<BlockMXFP4> {
+        let Some(scales) = self.scales else {
+            return whole::<BlockMXFP4>(self.bytes(row)).to_vec();
+        };
+        let row = self.place.row(row);
+        let scales = scales.row_bytes(row);
+        let codes = &self.tensor.bytes[row * scales.len() * 16..];
+        let block = |(&exponent, codes): (&u8, &[u8; 16])| {
+            let nibble = |i: usize| codes[i / 2] >> (4 * (i % 2)) & 15;
+            // Files of blocks have numbers i and i + 16 in one byte.
+            let qs = std::array::from_fn(|i| nibble(i) | nibble(i + 16) << 4);
+            BlockMXFP4 { exponent, qs }
+        };
+        scales.iter().zip(codes.as_chunks::<16>().0).map(block).collect()
+    }
 }
 
 impl RowSource for Rows<'_> {
     fn blocks(&self, row: usize, out: &mut [RawBlock]) {
-        let bytes = self.tensor.row_bytes(self.source_row(row));
+        if self.is_mxfp4() {
+            // Half the scale, since the quants are doubled; one that is lost serves zeros only.
+            let half =
+                |exponent| if F16_EXPONENTS.contains(&exponent) { mxfp4(1, exponent) } else { 0.0 };
+            let parts = |b: &BlockMXFP4| plain(Half::from_f32(half(b.exponent)), b.quants());
+            return lay(&self.mxfp4(row), out, 128, parts);
+        }
+        let bytes = self.bytes(row);
         match self.tensor.dtype {
-            DType::Q4_0 => simple::<BlockQ4_0>(bytes, out, |b| (b.d.to_bits(), 0, b.quants()), 8),
-            DType::Q5_0 => simple::<BlockQ5_0>(bytes, out, |b| (b.d.to_bits(), 0, b.quants()), 16),
-            DType::Q8_0 => simple::<BlockQ8_0>(bytes, out, |b| (b.d.to_bits(), 0, b.qs), 128),
-            DType::IQ4_NL => {
-                simple::<BlockIQ4_NL>(bytes, out, |b| (b.d.to_bits(), 0, b.quants()), 128);
-            }
-            DType::MXFP4 => {
-                let half = |b: &BlockMXFP4| half_power(i32::from(b.exponent) - 128);
-                simple::<BlockMXFP4>(bytes, out, |b| (half(b), 0, b.quants()), 128);
-            }
-            DType::IQ4_XS => k_type(bytes, out, |b: &BlockIQ4_XS| {
-                let scales = b.scales();
-                KParts {
-                    d: b.d.to_bits(),
-                    m: 0,
-                    scales: std::array::from_fn(|i| scales[i / 2]),
-                    minima: [0; 16],
-                    codes: b.quants().map(|q| q.cast_unsigned().wrapping_add(128)),
-                }
+            DType::Q4_0 => lay(whole(bytes), out, 8, |b: &BlockQ4_0| plain(b.d, b.quants())),
+            DType::Q5_0 => lay(whole(bytes), out, 16, |b: &BlockQ5_0| plain(b.d, b.quants())),
+            DType::Q8_0 => lay(whole(bytes), out, 128, |b: &BlockQ8_0| plain(b.d, b.qs)),
+            DType::IQ4_NL => lay(whole(bytes), out, 128, |b: &BlockIQ4_NL| plain(b.d, b.quants())),
+            DType::Q4_1 => lay(whole(bytes), out, 0, |b: &BlockQ4_1| Parts {
+                m: b.m,
+                ..plain(b.d, b.quants())
             }),
-            DType::Q4_1 => {
-                let parts = |b: &BlockQ4_1| (b.d.to_bits(), b.m.to_bits(), b.quants());
-                simple(bytes, out, parts, 0);
-            }
-            DType::Q5_1 => {
-                let parts = |b: &BlockQ5_1| (b.d.to_bits(), b.m.to_bits(), b.quants());
-                simple(bytes, out, parts, 0);
-            }
-            DType::Q2_K => k_type(bytes, out, |b: &BlockQ2_K| KParts {
-                d: b.d.to_bits(),
-                m: b.dmin.to_bits(),
+            DType::Q5_1 => lay(whole(bytes), out, 0, |b: &BlockQ5_1| Parts {
+                m: b.m,
+                ..plain(b.d, b.quants())
+            }),
+            DType::Q2_K => lay(whole(bytes), out, 0, |b: &BlockQ2_K| Parts {
+                m: b.dmin,
                 scales: b.scales().map(u8::cast_signed),
                 minima: b.mins(),
-                codes: b.quants().map(i8::cast_unsigned),
+                ..plain(b.d, b.quants())
             }),
-            DType::Q3_K => k_type(bytes, out, |b: &BlockQ3_K| KParts {
-                d: b.d.to_bits(),
-                m: 0,
+            DType::Q3_K => lay(whole(bytes), out, 4, |b: &BlockQ3_K| Parts {
                 scales: b.scales(),
-                minima: [0; 16],
-                codes: b.quants().map(|q| (q + 4).cast_unsigned()),
+                ..plain(b.d, b.quants())
             }),
-            DType::Q4_K => k_type(bytes, out, |b: &BlockQ4_K| {
-                let codes = b.quants().map(i8::cast_unsigned);
-                k_parts(b.d.to_bits(), b.dmin.to_bits(), &b.scales, codes)
+            DType::Q4_K => lay(whole(bytes), out, 0, |b: &BlockQ4_K| Parts {
+                m: b.dmin,
+                ..by_32(plain(b.d, b.quants()), &b.scales)
             }),
-            DType::Q5_K => k_type(bytes, out, |b: &BlockQ5_K| {
-                let codes = b.quants().map(i8::cast_unsigned);
-                k_parts(b.d.to_bits(), b.dmin.to_bits(), &b.scales, codes)
+            DType::Q5_K => lay(whole(bytes), out, 0, |b: &BlockQ5_K| Parts {
+                m: b.dmin,
+                ..by_32(plain(b.d, b.quants()), &b.scales)
             }),
-            DType::Q6_K => k_type(bytes, out, |b: &BlockQ6_K| KParts {
-                d: b.d.to_bits(),
-                m: 0,
+            DType::Q6_K => lay(whole(bytes), out, 32, |b: &BlockQ6_K| Parts {
                 scales: b.scales,
-                minima: [0; 16],
-                codes: b.quants().map(|q| (q + 32).cast_unsigned()),
+                ..plain(b.d, b.quants())
             }),
-            DType::F32 | DType::F16 | DType::BF16 | DType::Q8_K | DType::U8 | DType::Listed(_) => {
-                unreachable!("invariant: only quantised tensors are asked for blocks")
-            }
+            DType::IQ4_XS => lay(whole(bytes), out, 128, |b: &BlockIQ4_XS| Parts {
+                scales: twice(b.scales()),
+                ..plain(b.d, b.quants())
+            }),
+            _ => unreachable!("invariant: only quantised tensors are asked for blocks"),
         }
     }
 
@@ -156,14 +187,15 @@ impl RowSource for Rows<'_> {
         let size = self.tensor.dtype.block_bytes();
         let number =
             |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u32::from(byte));
-        if let Place::Across { first, offset, step } = self.place {
-            let at = (offset + step * row) * size;
+        if self.place.order == Order::Across {
+            let (row, columns) = (self.place.row(row), bits.len());
+            let (matrix, at) = (row / self.tensor.columns(), row % self.tensor.columns() * size);
             for (column, bits) in bits.iter_mut().enumerate() {
-                *bits = number(&self.tensor.row_bytes(first + column)[at..at + size]);
+                *bits = number(&self.tensor.row_bytes(matrix * columns + column)[at..at + size]);
             }
             return;
         }
-        let bytes = self.tensor.row_bytes(self.source_row(row));
+        let bytes = self.bytes(row);
         for (bits, bytes) in bits.iter_mut().zip(bytes.chunks_exact(size)) {
             *bits = number(bytes);
         }
@@ -171,10 +203,10 @@ impl RowSource for Rows<'_> {
 
     fn passed(&self, rows: Range<usize>) {
         let first = match self.place {
-            Place::Rows { first } => first,
+            Place { step: 1, order: Order::OneByOne, first } if self.scales.is_none() => first,
             // Rows that change places lie anywhere in the tensor until all have passed.
-            Place::Interleaved { .. } if rows.len() == self.tensor.rows() => 0,
-            Place::Interleaved { .. } | Place::Across { .. } => return,
+            Place { order: Order::Paired { .. }, .. } if rows.len() == self.tensor.rows() => 0,
+            _ => return,
         };
         let row_bytes = self.tensor.bytes.len() / self.tensor.rows().max(1);
         let (start, end) = (first + rows.start, first + rows.end);
@@ -182,93 +214,50 @@ impl RowSource for Rows<'_> {
     }
 }
 
-/// The bits of `2^power` as an f16; 0 where there is no such f16.
-fn half_power(power: i32) -> u16 {
-    match power {
-        -24..=-15 => 1 << (power + 24),
-        -14..=15 => u16::try_from((power + 15) << 10).expect("invariant: at most 30 << 10"),
-        _ => 0,
-    }
-}
-
-/// Rows of MXFP4 numbers whose blocks and scales lie in two tensors, as bf16: none is rounded.
-#[derive(Debug)]
-pub(crate) struct Mxfp4Rows<'a> {
-    /// `(…, rows, columns / 32, 16)`, two numbers a byte, the first in its low half.
-    pub(crate) codes: Tensor<'a>,
-    /// `(…, rows, columns / 32)`, exponents plus 127.
-    pub(crate) scales: Tensor<'a>,
-    /// Row `row` is number `first + step * row`.
-    pub(crate) first: usize,
-    pub(crate) step: usize,
-}
-
-impl RowSource for Mxfp4Rows<'_> {
-    fn blocks(&self, _: usize, _: &mut [RawBlock]) {
-        unreachable!("invariant: only quantised tensors are asked for blocks")
-    }
-
-    fn floats(&self, row: usize, bits: &mut [u32]) {
-        let row = self.first + self.step * row;
-        let scales = self.scales.row_bytes(row);
-        let codes = &self.codes.bytes[row * scales.len() * 16..];
-        for (index, bits) in bits.iter_mut().enumerate() {
-            let code = codes[index / 2] >> (4 * (index % 2)) & 15;
-            *bits = mxfp4(code, scales[index / 32]).to_bits() >> 16;
-        }
-    }
-}
-
-/// Blocks of 32 with one scale and perhaps a minimum: `parts` gives d, m and signed quants.
-fn simple<B: causeway_weights::quant::Block>(
-    bytes: &[u8],
-    out: &mut [RawBlock],
-    parts: impl Fn(&B) -> (u16, u16, [i8; 32]),
-    offset: i16,
-) {
-    let blocks = blocks::<B>(bytes).expect("invariant: a row is whole blocks");
-    for (out, block) in out.iter_mut().zip(blocks) {
-        let (d, m, quants) = parts(block);
-        let codes = quants.map(|q| (i16::from(q) + offset).to_le_bytes()[0]);
-        *out = RawBlock { codes, d, m, ..RawBlock::default() };
-    }
-}
-
-/// A superblock of 256, taken apart.
-struct KParts {
-    d: u16,
-    m: u16,
-    /// Per 16 values.
+/// A block of any type taken apart.
+struct Parts<const N: usize> {
+    d: Half,
+    m: Half,
+    /// Per 16 values, in types that have them.
     scales: [i8; 16],
     minima: [u8; 16],
-    codes: [u8; 256],
+    quants: [i8; N],
 }
 
-/// The types whose eight scales and minima each serve 32 values.
-fn k_parts(d: u16, m: u16, packed: &KScales, codes: [u8; 256]) -> KParts {
-    let (scales, minima) = (packed.scales(), packed.mins());
-    KParts {
-        d,
-        m,
-        scales: std::array::from_fn(|i| scales[i / 2].cast_signed()),
-        minima: std::array::from_fn(|i| minima[i / 2]),
-        codes,
-    }
+/// A block with one scale.
+fn plain<const N: usize>(d: Half, quants: [i8; N]) -> Parts<N> {
+    Parts { d, m: Half::from_bits(0), scales: [0; 16], minima: [0; 16], quants }
 }
 
-fn k_type<B: causeway_weights::quant::Block>(
-    bytes: &[u8],
+/// A block whose scales and minima each serve 32 values.
+fn by_32(parts: Parts<256>, packed: &KScales) -> Parts<256> {
+    let scales = twice(packed.scales()).map(u8::cast_signed);
+    Parts { scales, minima: twice(packed.mins()), ..parts }
+}
+
+fn twice<T: Copy>(list: [T; 8]) -> [T; 16] {
+    std::array::from_fn(|index| list[index / 2])
+}
+
+fn whole<B: Block>(row: &[u8]) -> &[B] {
+    blocks(row).expect("invariant: a row is whole blocks")
+}
+
+/// Lays blocks out in pieces of 32; `offset` makes their quants unsigned.
+fn lay<B, const N: usize>(
+    blocks: &[B],
     out: &mut [RawBlock],
-    parts: impl Fn(&B) -> KParts,
+    offset: i16,
+    parts: impl Fn(&B) -> Parts<N>,
 ) {
-    let blocks = blocks::<B>(bytes).expect("invariant: a row is whole blocks");
-    for (out, block) in out.chunks_exact_mut(8).zip(blocks) {
-        let KParts { d, m, scales, minima, codes } = parts(block);
-        let (codes, _) = codes.as_chunks::<32>();
-        for (index, (out, &codes)) in out.iter_mut().zip(codes).enumerate() {
-            let sub = index * 2;
-            let scales = [scales[sub], scales[sub + 1]];
-            *out = RawBlock { codes, d, m, scales, minima: [minima[sub], minima[sub + 1]] };
+    for (out, block) in out.chunks_exact_mut(N / 32).zip(blocks) {
+        let Parts { d, m, scales, minima, quants } = parts(block);
+        let (d, m) = (d.to_bits(), m.to_bits());
+        let codes = quants.map(|q| (i16::from(q) + offset).to_le_bytes()[0]);
+        for (index, (out, &codes)) in out.iter_mut().zip(codes.as_chunks().0).enumerate() {
+            let two = [2 * index, 2 * index + 1];
+            let (scales, minima) = (two.map(|at| scales[at]), two.map(|at| minima[at]));
+            *out = RawBlock { codes, d, m, scales, minima };
         }
     }
 }

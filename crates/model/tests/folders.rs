@@ -45,7 +45,7 @@ fn what_is_not_computed_is_refused_by_name() {
     check("llama", scaled("mrope"), &["rope_type", "`mrope`", "yarn or longrope"]);
     check("olmo2", json!({ "model_type": "olmo9" }), &["`olmo9`", "olmo2"]);
     check("qwen2", json!({ "use_sliding_window": true }), &["use_sliding_window", "false"]);
-    check("gpt_oss", json!({ "swiglu_limit": 5.0 }), &["swiglu_limit", "5.0", "7"]);
+    check("gpt_oss", json!({ "swiglu_limit": 5.0 }), &["swiglu_limit", "is 5", "7"]);
     let quantised = json!({ "quantization_config": { "quant_method": "gptq" } });
     check("llama", quantised, &["quantization_config", "gptq", "null"]);
     check("gemma2", json!({ "hidden_activation": "relu" }), &["hidden_act", "`relu`"]);
@@ -96,8 +96,26 @@ fn a_config_that_contradicts_the_weights_names_tensor_and_both_shapes() {
     check("llama_tied", json!({ "tie_word_embeddings": false }), &["lm_head.weight", "missing"]);
     check("olmo2", json!({ "model_type": "llama" }), &["input_layernorm.weight", "missing"]);
     check("llama", json!({ "model_type": "qwen3" }), &["q_norm.weight", "missing"]);
-    check("qwen3", json!({ "model_type": "qwen2" }), &["_norm.weight", "belongs to no part"]);
+    check("qwen3", json!({ "model_type": "llama" }), &["_norm.weight", "belongs to no part"]);
+    check("qwen3", json!({ "model_type": "qwen2" }), &["q_proj.bias", "missing"]);
     check("gpt_oss", json!({ "model_type": "llama" }), &["mlp.gate_proj.weight", "missing"]);
+}
+
+#[test]
+fn biases_that_the_config_denies_or_wants_are_named_with_the_way_out() {
+    let says = |key: &str, value: bool| json!({ key: value });
+    let wanted = ["`attention_bias` is true", "q_proj.bias", "is missing", "set it to false"];
+    check("llama", says("attention_bias", true), &wanted);
+    check("granite", says("attention_bias", true), &wanted);
+    let wanted = ["`mlp_bias` is true", "gate_proj.bias", "is missing", "set it to false"];
+    check("llama", says("mlp_bias", true), &wanted);
+    let wanted = ["`attention_bias` is false", "q_proj.bias", "is there", "set it to true"];
+    check("llama_linear_bias", says("attention_bias", false), &wanted);
+    let wanted = ["`mlp_bias` is false", "gate_proj.bias", "is there", "set it to true"];
+    check("llama_linear_bias", says("mlp_bias", false), &wanted);
+    check("llama", json!({ "attention_bias": "yes" }), &["attention_bias", "\"yes\"", "true"]);
+    // These have biases whatever a config says.
+    assert!(try_load("qwen2", &says("attention_bias", false)).is_ok());
 }
 
 #[test]

@@ -80,6 +80,13 @@ fn model(kind: (u32, usize, usize), patches: &[Patch], layers: usize) -> Gguf {
     file
 }
 
+/// The same without one of its keys.
+fn without(key: &str) -> Gguf {
+    let mut file = model(Q4_0, &[], 2);
+    file.keys.retain(|entry| !entry.starts_with(&files::text(key)));
+    file
+}
+
 const Q4_0: (u32, usize, usize) = TYPES[3];
 
 fn open(file: &Gguf) -> (tempfile::TempDir, Arc<ModelFile>) {
@@ -140,7 +147,14 @@ fn absurd_sizes_are_refused_by_name_and_value() {
 #[test]
 fn missing_keys_tensors_and_kinds_are_refused_by_name() {
     check(&Gguf::new(), &["general.architecture", "missing"]);
-    check(&Gguf::new().string("general.architecture", "llama"), &["llama.", "missing"]);
+    let empty = Gguf::new().string("general.architecture", "llama");
+    check(&empty, &["token_embd.weight", "missing"]);
+    for key in ["block_count", "context_length", "embedding_length", "feed_forward_length"] {
+        check(&without(&format!("llama.{key}")), &[&format!("`llama.{key}`"), "missing"]);
+    }
+    for key in ["attention.head_count", "attention.layer_norm_rms_epsilon"] {
+        check(&without(&format!("llama.{key}")), &[&format!("`llama.{key}`"), "missing"]);
+    }
     let other = Gguf::new().string("general.architecture", "mamba");
     check(&other, &["`mamba`", "llama, qwen2, qwen3"]);
     let wrong = Gguf::new().number("general.architecture", U8, &[1]);
@@ -150,7 +164,7 @@ fn missing_keys_tensors_and_kinds_are_refused_by_name() {
     check(&scaled("yarn"), &["llama.rope.scaling.factor", "missing"]);
     check(&scaled("longrope"), &["rope_factors_long.weight", "missing"]);
     let nan = model(Q4_0, &[], 2).number("llama.rope.freq_base", F32, &f32::NAN.to_le_bytes());
-    check(&nan, &["RoPE base", "NaN"]);
+    check(&nan, &["llama.rope.freq_base", "NaN", "a number"]);
     for (key, sentence) in [
         ("llama.expert_weights_scale", "is 2.5, wanted 1"),
         ("llama.rope.scaling.yarn_ext_factor", "is 2.5, wanted 1"),
@@ -158,6 +172,10 @@ fn missing_keys_tensors_and_kinds_are_refused_by_name() {
     ] {
         check(&model(Q4_0, &[], 2).number(key, F32, &2.5f32.to_le_bytes()), &[key, sentence]);
     }
+    let long = model(Q4_0, &[], 2).array("llama.rope.freq_base", F32, 2_000, &[0; 8_000]);
+    check(&long, &["llama.rope.freq_base", "a list of 2000", "a number"]);
+    let text = without("llama.block_count").string("llama.block_count", "two");
+    check(&text, &["llama.block_count", "\"two\"", "a whole number"]);
     let gated = model(Q4_0, &[], 2).u32("llama.expert_gating_func", 2);
     check(&gated, &["llama.expert_gating_func", "is 2", "softmax"]);
     let both_ways = model(Q4_0, &[], 2).number("llama.attention.causal", BOOL, &[0]);

@@ -5,20 +5,17 @@
 mod files;
 mod support;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use causeway_kernels::{Isa, KvType};
 use causeway_weights::ModelFile;
 use files::{BOOL, F32, Gguf, Random};
 use serde_json::Value;
-use support::{all_logits, arrays, bits, load, testdata, u32s};
+use support::{Arrays, all_logits, arrays, bits, load, testdata, u32s};
 
-/// Tensors by name: shape, outermost size first, and bytes.
-type Tensors = BTreeMap<String, (Vec<usize>, Vec<u8>)>;
-
-/// GGUF's number of bf16.
+/// GGUF's numbers of types.
 const BF16: u32 = 30;
+const MXFP4: u32 = 39;
 
 /// `model_type`, GGUF's architecture, and whether its query and key rows lie in pairs there.
 const FAMILIES: [(&str, &str, bool); 13] = [
@@ -233,34 +230,65 @@ fn across(
 }
 
 /// Experts by their number joined in one tensor, and fused ones taken apart.
-fn experts(tensors: Tensors) -> Tensors {
-    let mut out = Tensors::new();
-    for (name, tensor) in tensors {
-        let (head, tail) = name.split_once(".experts.").unwrap_or((&name, ""));
+fn experts(tensors: Arrays) -> Arrays {
+    let mut out = Arrays::new();
+    for (name, tensor) in &tensors {
+        let (head, tail) = name.split_once(".experts.").unwrap_or((name, ""));
         let first = tail.split('.').next().unwrap_or_default();
         if let Ok(index) = first.parse::<usize>() {
             let joined = format!("{head}.experts.{}", &tail[first.len() + 1..]);
             let (shape, bytes) = out.entry(joined).or_default();
             assert_eq!(index, shape.first().copied().unwrap_or_default(), "fewer than ten");
-            *shape = [vec![index + 1], tensor.0].concat();
-            bytes.extend(tensor.1);
+            *shape = [&[index + 1], &tensor.0[..]].concat();
+            bytes.extend(&tensor.1);
+        } else if tail.ends_with("_scales") {
+            // They go with their codes.
+        } else if let Some(part) = tail.strip_suffix("_blocks") {
+            let scales = &tensors[&name.replace("_blocks", "_scales")].1;
+            let own = |part: &str| format!("{head}.experts.{part}.weight");
+            if part == "gate_up_proj" {
+                out.insert(own("gate_proj"), mxfp4_blocks(tensor, scales, (0, 2)));
+                out.insert(own("up_proj"), mxfp4_blocks(tensor, scales, (1, 2)));
+            } else {
+                out.insert(own(part), mxfp4_blocks(tensor, scales, (0, 1)));
+            }
         } else if tail == "gate_up_proj" {
-            out.insert(format!("{head}.experts.gate_proj.weight"), across(&tensor, 0, 2));
-            out.insert(format!("{head}.experts.up_proj.weight"), across(&tensor, 1, 2));
+            out.insert(format!("{head}.experts.gate_proj.weight"), across(tensor, 0, 2));
+            out.insert(format!("{head}.experts.up_proj.weight"), across(tensor, 1, 2));
         } else if tail == "down_proj" {
-            out.insert(format!("{name}.weight"), across(&tensor, 0, 1));
+            out.insert(format!("{name}.weight"), across(tensor, 0, 1));
         } else if tail == "gate_up_proj_bias" {
-            let (shape, bytes) = &tensor;
+            let (shape, bytes) = tensor;
             for (part, first) in [("gate", 0), ("up", 2)] {
                 let bytes = bytes.chunks(4).flat_map(|two| &two[first..first + 2]);
                 let half = (vec![shape[0], shape[1] / 2], bytes.copied().collect());
                 out.insert(format!("{head}.experts.{part}_proj.bias"), half);
             }
         } else {
-            out.insert(name, tensor);
+            out.insert(name.clone(), tensor.clone());
         }
     }
     out
+}
+
+/// MXFP4 numbers whose codes and scales lie apart, each `step`th row from `first` on, as blocks
+/// with numbers i and i + 16 in one byte: their shape and bytes.
+fn mxfp4_blocks(
+    (shape, codes): &(Vec<usize>, Vec<u8>),
+    scales: &[u8],
+    (first, step): (usize, usize),
+) -> (Vec<usize>, Vec<u8>) {
+    let &[count, rows, blocks, 16] = &shape[..] else { panic!("codes have four sizes") };
+    let mut out = Vec::new();
+    for row in (first..count * rows).step_by(step) {
+        for block in row * blocks..(row + 1) * blocks {
+            let codes = &codes[block * 16..][..16];
+            let nibble = |index: usize| codes[index / 2] >> (4 * (index % 2)) & 15;
+            out.push(scales[block]);
+            out.extend((0..16).map(|index| nibble(index) | nibble(index + 16) << 4));
+        }
+    }
+    (vec![count, rows / step, blocks * 32], out)
 }
 
 /// What a GGUF file calls a tensor.
@@ -313,9 +341,13 @@ fn twin(name: &str) -> Gguf {
             tensor.1 = f32_bytes(floats(&tensor).into_iter().map(|value| value + add));
         }
         let (shape, bytes) = tensor;
-        let is_f32 = bytes.len() == 4 * shape.iter().product::<usize>();
+        let count = shape.iter().product::<usize>();
         let sizes: Vec<u64> = shape.iter().rev().map(|&size| size as u64).collect();
-        let dtype = if is_f32 { 0 } else { BF16 };
+        let dtype = match bytes.len() {
+            len if len == 4 * count => 0,
+            len if len == 2 * count => BF16,
+            _ => MXFP4,
+        };
         file = file.tensor(&gguf_name(&theirs, model_type), &sizes, dtype, &bytes);
     }
     file
@@ -325,9 +357,7 @@ fn twin(name: &str) -> Gguf {
 fn a_gguf_file_gives_the_same_bits_as_the_folder_it_is_made_of() {
     let mut folders: Vec<_> = std::fs::read_dir(testdata().join("tiny")).unwrap().collect();
     folders.retain(|entry| entry.as_ref().unwrap().path().is_dir());
-    // MXFP4 numbers lie otherwise in such files, and are computed with as they are.
-    folders.retain(|entry| entry.as_ref().unwrap().file_name() != "gpt_oss_mxfp4");
-    assert!(folders.len() >= 21, "{} tiny models", folders.len());
+    assert!(folders.len() >= 22, "{} tiny models", folders.len());
     let mut wrong = Vec::new();
     for entry in folders {
         let path = entry.unwrap().path();

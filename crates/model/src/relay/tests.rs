@@ -2,9 +2,9 @@
 
 use causeway_kernels::{PackedMatrix, Pool, RawBlock};
 use causeway_weights::quant::mxfp4;
-use causeway_weights::{DType, ModelFile, dequantize};
+use causeway_weights::{DType, ModelFile, Tensor, dequantize};
 
-use super::{Place, Rows, format, interleaved};
+use super::{Order, Place, Rows};
 
 /// SplitMix64 (Steele, Lea, Flood 2014), a byte at a time.
 fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
@@ -96,15 +96,14 @@ fn check(ggml: u32, (rows, blocks): (usize, usize), head: Option<usize>) {
     std::fs::write(&path, gguf(ggml, (rows, columns), &bytes)).unwrap();
     let file = ModelFile::open(&path).unwrap();
     let tensor = file.tensor("w").unwrap();
-    let in_order = Place::Rows { first: 0 };
-    let place = head.map_or(in_order, |head_dim| Place::Interleaved { head_dim });
-    let source = Rows { file: &file, tensor, place };
-    let format = format(dtype).unwrap();
+    let order = head.map_or(Order::OneByOne, |head_dim| Order::Paired { head_dim });
+    let place = Place { order, ..Place::from(0) };
+    let source = Rows { file: &file, tensor, scales: None, place };
+    let format = source.format().unwrap();
     let packed = PackedMatrix::pack(format, (rows, columns), &source, &Pool::new(2)).unwrap();
     let mut want = vec![0.0; columns];
     for index in 0..rows {
-        let from = head.map_or(index, |head| interleaved(index, head));
-        tensor.dequantize_row(from, &mut want).unwrap();
+        tensor.dequantize_row(place.row(index), &mut want).unwrap();
         let got = bits(&row(dtype, &packed, index));
         assert_eq!(got, bits(&want), "{dtype} {rows}x{columns} row {index}");
     }
@@ -131,24 +130,33 @@ fn rows_of_heads_are_turned_and_nothing_else() {
 }
 
 #[test]
-fn mxfp4_numbers_are_exact_in_bf16() {
-    for (code, scale, want) in [
-        (0, 127, 0.0_f32),
-        (1, 127, 0.5),
-        (7, 127, 6.0),
-        (9, 128, -1.0),
-        (15, 126, -3.0),
-        (1, 0, f32::from_bits(0x0020_0000)),
-        (2, 0, f32::from_bits(0x0040_0000)),
-        (5, 1, f32::from_bits(0x0140_0000)),
-    ] {
-        assert_eq!(mxfp4(code, scale).to_bits(), want.to_bits(), "code {code} scale {scale}");
-    }
-    for code in 0..16 {
-        for scale in 0..=255 {
-            let bits = mxfp4(code, scale).to_bits();
-            assert_eq!(bits & 0xffff, 0, "code {code} scale {scale}");
+fn mxfp4_codes_and_scales_apart_keep_their_numbers() {
+    let (rows, blocks) = (6, 2);
+    let codes = random_bytes(7, rows * blocks * 16);
+    let exponents: Vec<u8> =
+        random_bytes(8, rows * blocks).iter().map(|byte| 104 + byte % 40).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.gguf");
+    // Any file serves: both tensors are only bytes.
+    std::fs::write(&path, gguf(24, (1, 32), &[0; 32])).unwrap();
+    let file = ModelFile::open(&path).unwrap();
+    let (shape, dtype) = ([rows, blocks, 16], DType::U8);
+    let tensor = Tensor { name: "blocks", dtype, shape: &shape, bytes: &codes };
+    let scales = Tensor { name: "scales", dtype, shape: &shape[..2], bytes: &exponents };
+    for (first, step, count) in [(0, 1, 6), (0, 2, 3), (1, 2, 3)] {
+        let place = Place { first, step, order: Order::OneByOne };
+        let source = Rows { file: &file, tensor, scales: Some(scales), place };
+        let (format, shape) = (source.format().unwrap(), (count, 32 * blocks));
+        let packed = PackedMatrix::pack(format, shape, &source, &Pool::new(1)).unwrap();
+        for index in 0..count {
+            let row_of = |of: &[u8], len: usize| of[(first + step * index) * len..][..len].to_vec();
+            let nibbles = row_of(&codes, 16 * blocks).into_iter().flat_map(|b| [b & 15, b >> 4]);
+            let scales = row_of(&exponents, blocks).into_iter().flat_map(|scale| [scale; 32]);
+            let want: Vec<f32> =
+                nibbles.zip(scales).map(|(code, scale)| mxfp4(code, scale)).collect();
+            let got = row(DType::MXFP4, &packed, index);
+            // A zero has no sign among whole numbers.
+            assert_eq!(got, want, "row {index} of each {step} from {first}");
         }
-        assert!(mxfp4(code, 255).is_nan(), "scale 255 is no number");
     }
 }

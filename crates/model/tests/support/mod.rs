@@ -1,5 +1,4 @@
 //! What the model's tests share: fixtures, and a run over one sequence.
-#![expect(clippy::unwrap_used, reason = "a test that cannot read its fixture must stop")]
 #![expect(dead_code, reason = "each test file uses its part")]
 
 use std::collections::BTreeMap;
@@ -70,8 +69,61 @@ pub(crate) fn step(
     logits.rows().map(<[f32]>::to_vec).collect()
 }
 
+/// Tensors by name: shape, outermost size first, and bytes.
+pub(crate) type Arrays = BTreeMap<String, (Vec<usize>, Vec<u8>)>;
+
+/// A safetensors file of arrays that are all bf16.
+pub(crate) fn safetensors_bf16(arrays: &Arrays) -> Vec<u8> {
+    let (mut header, mut bytes) = (serde_json::Map::new(), Vec::new());
+    for (name, (shape, values)) in arrays {
+        let start = bytes.len();
+        bytes.extend_from_slice(values);
+        let offsets = [start, bytes.len()];
+        let entry = serde_json::json!({ "dtype": "BF16", "shape": shape, "data_offsets": offsets });
+        header.insert(name.clone(), entry);
+    }
+    let header = serde_json::Value::from(header).to_string();
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &bytes].concat()
+}
+
+/// The same arrays with MXFP4 numbers as bf16, which holds each: `(experts, rows, columns)` in
+/// codes and scales become `(experts, columns, rows)`, as folders have experts of that type.
+pub(crate) fn dequantised(arrays: &Arrays) -> Arrays {
+    let mut out = Arrays::new();
+    for (name, (shape, bytes)) in arrays {
+        let Some(plain) = name.strip_suffix("_blocks") else {
+            if !name.ends_with("_scales") {
+                out.insert(name.clone(), (shape.clone(), bytes.clone()));
+            }
+            continue;
+        };
+        let scales = &arrays[&format!("{plain}_scales")].1;
+        let (count, rows, columns) = (shape[0], shape[1], shape[2] * 32);
+        let mut values = Vec::new();
+        for expert in 0..count {
+            for column in 0..columns {
+                for row in 0..rows {
+                    let at = (expert * rows + row) * columns + column;
+                    let nibble = bytes[at / 2] >> (4 * (at % 2)) & 15;
+                    let bits = (mxfp4(nibble, scales[at / 32])).to_bits();
+                    values.extend_from_slice(&bits.to_le_bytes()[2..]);
+                }
+            }
+        }
+        out.insert(plain.to_owned(), (vec![count, columns, rows], values));
+    }
+    out
+}
+
+/// A number of four bits with a power of two as its scale (OCP Microscaling, 2023).
+fn mxfp4(nibble: u8, exponent: u8) -> f32 {
+    const VALUES: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+    let sign = if nibble & 8 == 0 { 1.0 } else { -1.0 };
+    sign * VALUES[usize::from(nibble & 7)] * (f32::from(exponent) - 127.0).exp2()
+}
+
 /// Named arrays of a small safetensors file: shape, and values as bytes.
-pub(crate) fn arrays(path: &Path) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
+pub(crate) fn arrays(path: &Path) -> Arrays {
     let bytes = std::fs::read(path).unwrap();
     let len = usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
     let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + len]).unwrap();
