@@ -11,7 +11,7 @@ pub enum ConfigError {
     #[error("`{key}` is missing")]
     Missing { key: String },
     #[error("`{key}` is {value}, wanted {wanted}")]
-    Value { key: String, value: String, wanted: &'static str },
+    Value { key: String, value: String, wanted: String },
     #[error("{name} is {value}, the limits are 1 and {most}")]
     Size { name: &'static str, value: usize, most: usize },
     #[error("{name} is {value}, it must be a positive number")]
@@ -27,6 +27,8 @@ pub enum ConfigError {
          belong to this config", if *says { "missing" } else { "there" }, !says
     )]
     Bias { field: &'static str, says: bool, name: String },
+    #[error("the factors of RoPE cannot be read")]
+    Factors(#[from] WeightsError),
 }
 
 /// Why a model cannot be loaded, or a pass cannot be computed.
@@ -42,8 +44,11 @@ pub enum ModelError {
     TensorShape { name: String, found: Vec<usize>, wanted: Vec<usize> },
     #[error("tensor `{name}` is of type {dtype}, which cannot be computed with")]
     TensorType { name: String, dtype: String },
-    #[error("tensor `{name}` belongs to no part of architecture `{architecture}`")]
-    UnusedTensor { name: String, architecture: String },
+    #[error(
+        "tensor `{name}` belongs to no part of architecture `{architecture}` with {n_layers} \
+         layers"
+    )]
+    UnusedTensor { name: String, architecture: String, n_layers: usize },
     #[error("tensor `{name}` cannot be re-laid")]
     Pack { name: String, source: PackError },
     #[error("the model cannot be computed")]

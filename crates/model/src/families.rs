@@ -24,6 +24,24 @@ pub enum HeadNorms {
     Whole,
 }
 
+/// Which matrices always have a bias; others have one where their file has it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Biases {
+    AsFile,
+    QueryKeyValue,
+    Everywhere,
+}
+
+impl Biases {
+    pub(crate) fn always(self, part: Part) -> bool {
+        match self {
+            Self::AsFile => false,
+            Self::QueryKeyValue => matches!(part, Part::Query | Part::Key | Part::Value),
+            Self::Everywhere => true,
+        }
+    }
+}
+
 /// Parts of a Hugging Face layer with experts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExpertNames {
@@ -71,8 +89,7 @@ pub(crate) struct Family {
     pub(crate) large_from: usize,
     pub(crate) has_sinks: bool,
     pub(crate) experts: Option<ExpertNames>,
-    /// Parts that always have a bias; others have one where a file has it.
-    pub(crate) biased: &'static [Part],
+    pub(crate) biases: Biases,
     /// What a `config.json` means that leaves these keys out, as JSON.
     pub(crate) defaults: &'static str,
 }
@@ -96,7 +113,7 @@ const PLAIN: Family = Family {
     large_from: usize::MAX,
     has_sinks: false,
     experts: None,
-    biased: &[],
+    biases: Biases::AsFile,
     defaults: "{}",
 };
 
@@ -130,12 +147,7 @@ pub(crate) const FAMILIES: [Family; 13] = [
         }),
         ..LLAMA
     },
-    Family {
-        hugging_face: "qwen2",
-        gguf: "qwen2",
-        biased: &[Part::Query, Part::Key, Part::Value],
-        ..PLAIN
-    },
+    Family { hugging_face: "qwen2", gguf: "qwen2", biases: Biases::QueryKeyValue, ..PLAIN },
     Family { hugging_face: "qwen3", gguf: "qwen3", head_norms: HeadNorms::Each, ..PLAIN },
     Family {
         hugging_face: "qwen3_moe",
@@ -198,16 +210,7 @@ pub(crate) const FAMILIES: [Family; 13] = [
         has_windows: true,
         global_every: 2,
         has_sinks: true,
-        biased: &[
-            Part::Query,
-            Part::Key,
-            Part::Value,
-            Part::AttentionOutput,
-            Part::Router,
-            Part::Gate,
-            Part::Up,
-            Part::Down,
-        ],
+        biases: Biases::Everywhere,
         experts: Some(ExpertNames {
             router: "mlp.router",
             experts: "mlp.experts",

@@ -48,7 +48,7 @@ impl<'a> Fields<'a> {
             Value::String(name) => Family::find(name, |family| family.gguf)?,
             other => {
                 let (key, value) = (key.to_owned(), other.value_type().to_string());
-                return Err(ConfigError::Value { key, value, wanted: "a string" });
+                return Err(ConfigError::Value { key, value, wanted: "a string".to_owned() });
             }
         };
         let own = file.metadata().iter().filter_map(|(key, value)| {
@@ -95,9 +95,10 @@ impl<'a> Fields<'a> {
         &self,
         field: Field,
         value: impl ToString,
-        wanted: &'static str,
+        wanted: impl Into<String>,
     ) -> ConfigError {
-        ConfigError::Value { key: self.name(field), value: value.to_string(), wanted }
+        let (key, value, wanted) = (self.name(field), value.to_string(), wanted.into());
+        ConfigError::Value { key, value, wanted }
     }
 
     fn read<'s, T>(
@@ -121,6 +122,10 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn number(&self, field: Field) -> Result<Option<f32>, ConfigError> {
         self.read(field, "a number", rounded)
+    }
+
+    pub(crate) fn number_or(&self, field: Field, default: f32) -> Result<f32, ConfigError> {
+        Ok(self.number(field)?.unwrap_or(default))
     }
 
     pub(crate) fn wanted_number(&self, field: Field) -> Result<f32, ConfigError> {

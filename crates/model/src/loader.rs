@@ -153,7 +153,7 @@ impl<'a> Loader<'a> {
     /// Refuses a bias that is missing, and one that the config denies.
     fn check_bias(&self, part: Part, name: &str) -> Result<(), ModelError> {
         let is_there = self.file.tensor(name).is_some();
-        if self.names.family.biased.contains(&part) {
+        if self.names.family.biases.always(part) {
             let missing = || ModelError::MissingTensor { name: name.to_owned() };
             return is_there.then_some(()).ok_or_else(missing);
         }
@@ -288,6 +288,7 @@ impl<'a> Loader<'a> {
             Some(entry) => Err(ModelError::UnusedTensor {
                 name: entry.name.clone(),
                 architecture: self.config.architecture.clone(),
+                n_layers: self.config.shape.n_layers,
             }),
         }
     }

@@ -1,6 +1,6 @@
 //! A file's fields to `Config`, in either format.
 
-use causeway_weights::{ModelFile, Tensor};
+use causeway_weights::ModelFile;
 use serde_json::Value as Json;
 
 use crate::config::{Experts, root_scale};
@@ -28,7 +28,7 @@ pub(crate) fn config(
     if let Some(base) = family.local_base {
         ropes.push(rope((fields, file), family, &shape, base, LOCAL)?);
     }
-    let number = |field, default| Ok(fields.number(field)?.unwrap_or(default));
+    let number = |field, default| fields.number_or(field, default);
     // A cap that is written as null is none.
     let cap = |field, default| number(field, if fields.is_null(field) { 0.0 } else { default });
     let by_scalar = fields.number(("", "query_pre_attn_scalar"))?.map(|scalar| 1.0 / scalar.sqrt());
@@ -65,41 +65,34 @@ pub(crate) fn config(
     Ok(config)
 }
 
+/// Fields with which only these values are computed, and a word on them.
+const ONLY: [(Field, &[&str], &str); 10] = [
+    (("expert_weights_scale", ""), &["1"], ""),
+    // 1 is a softmax over all experts, 3 one over the chosen; 2 would be a sigmoid.
+    (("expert_gating_func", ""), &["1", "3", "0"], ", a softmax"),
+    (("rope.scale_linear", ""), &["1"], ": a factor stands in rope.scaling.factor"),
+    (("rope.scaling.yarn_attn_factor", ""), &["1"], ""),
+    (("rope.scaling.yarn_ext_factor", ""), &["1"], ""),
+    (("attention.causal", ""), &["true"], ""),
+    (("", "use_bidirectional_attention"), &["false"], ""),
+    (("", "use_sliding_window"), &["false"], ""),
+    (("", "swiglu_limit"), &["7"], ""),
+    (("", "swiglu_alpha"), &["1.702"], ""),
+];
+
 /// Fields that would change the arithmetic in a way that is not computed here.
 fn refuse_unknown_variants(fields: &Fields<'_>, family: &Family) -> Result<(), ConfigError> {
-    let numbers: [(Field, f32, &str); 6] = [
-        (("expert_weights_scale", ""), 1.0, "1"),
-        (("rope.scale_linear", ""), 1.0, "1: a factor stands in rope.scaling.factor"),
-        (("rope.scaling.yarn_attn_factor", ""), 1.0, "1"),
-        (("rope.scaling.yarn_ext_factor", ""), 1.0, "1"),
-        (("", "swiglu_limit"), 7.0, "7"),
-        (("", "swiglu_alpha"), 1.702, "1.702"),
-    ];
-    for (field, only, wanted) in numbers {
-        if let Some(value) = fields.number(field)?.filter(|value| value.to_bits() != only.to_bits())
-        {
-            return Err(fields.wrong(field, value, wanted));
+    for (field, only, remark) in ONLY {
+        let Some(value) = fields.at(field) else { continue };
+        let value = value.as_f64().map_or_else(|| value.to_string(), |number| number.to_string());
+        if !only.contains(&value.as_str()) {
+            return Err(fields.wrong(field, value, only.join(" or ") + remark));
         }
     }
-    let flags: [(Field, bool, &str); 3] = [
-        (("attention.causal", ""), true, "true"),
-        (("", "use_bidirectional_attention"), false, "false"),
-        (("", "use_sliding_window"), false, "false"),
-    ];
-    for (field, only, wanted) in flags {
-        if fields.flag(field)? == Some(!only) {
-            return Err(fields.wrong(field, !only, wanted));
-        }
-    }
-    // 1 is a softmax over all experts, 3 one over the chosen; 2 would be a sigmoid.
-    let gate = ("expert_gating_func", "");
-    if let Some(other) = fields.size(gate)?.filter(|kind| ![0, 1, 3].contains(kind)) {
-        return Err(fields.wrong(gate, other, "1 or 3, a softmax"));
-    }
-    let quantised = ("", "quantization_config");
-    match fields.at(quantised) {
+    let field = ("", "quantization_config");
+    match fields.at(field) {
         Some(value) if !(family.has_sinks && value["quant_method"] == "mxfp4") => {
-            Err(fields.wrong(quantised, value, "null: weights as they were before"))
+            Err(fields.wrong(field, value, "null: weights in floats"))
         }
         _ => Ok(()),
     }
@@ -122,8 +115,14 @@ fn shape(fields: &Fields<'_>, file: &ModelFile, embedding: &str) -> Result<Shape
         return Err(fields.wrong(values, other, "the length of the keys"));
     }
     let n_kv_heads = fields.size(("attention.head_count_kv", "num_key_value_heads"))?;
+    let vocabulary = ("", "vocab_size");
+    let vocab_size = fields.size(vocabulary)?.unwrap_or(rows);
+    if vocab_size != rows {
+        let wanted = format!("{rows}, the rows of `{embedding}`");
+        return Err(fields.wrong(vocabulary, vocab_size, wanted));
+    }
     Ok(Shape {
-        vocab_size: fields.size(("", "vocab_size"))?.unwrap_or(rows),
+        vocab_size,
         hidden_dim,
         n_layers,
         n_heads,
@@ -208,10 +207,10 @@ fn scaled(
     let field = ("rope.scaling.type", "rope_type");
     let kind = scaling.text(field)?.or(scaling.text(("", "type"))?).unwrap_or("none");
     let factor = || scaling.wanted_number(("rope.scaling.factor", "factor"));
-    let number = |field, default| Ok(scaling.number(field)?.unwrap_or(default));
+    let number = |field, default| scaling.number_or(field, default);
     let pairs = |key, tensor| match file.tensor(tensor).filter(|_| !is_folder) {
         None => scaling.numbers(("", key)),
-        Some(tensor) => factors(&tensor).map(Some),
+        Some(tensor) => Ok(Some(tensor.to_f32()?)),
     };
     let own = pairs("", "rope_freqs.weight")?;
     let short = pairs("short_factor", "rope_factors_short.weight")?;
@@ -268,15 +267,6 @@ fn scaled(
     )?;
     let magnitude = if is_folder { given } else { fitted * given };
     Ok(RopeConfig { scaling: rope, magnitude, ..plain })
-}
-
-/// Numbers that frequencies are divided by.
-fn factors(tensor: &Tensor<'_>) -> Result<Vec<f32>, ConfigError> {
-    tensor.to_f32().map_err(|_| ConfigError::Value {
-        key: tensor.name.to_owned(),
-        value: tensor.dtype.name().to_owned(),
-        wanted: "a type that can be read",
-    })
 }
 
 /// What each layer reads, which of them turn, and which have experts.

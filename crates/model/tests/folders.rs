@@ -7,11 +7,63 @@ mod support;
 
 use std::sync::Arc;
 
-use causeway_kernels::{Kernels, KvType};
+use causeway_kernels::{Isa, Kernels, KvType};
 use causeway_model::{Model, Settings};
 use causeway_weights::ModelFile;
 use serde_json::{Value, json};
-use support::testdata;
+use support::{all_logits, bits, load, testdata};
+
+/// Logits of a few tokens.
+fn rows(model: &Model) -> Vec<Vec<u32>> {
+    bits(&all_logits(model, &(0..40).map(|id| id * 7 % 500).collect::<Vec<_>>(), 40))
+}
+
+/// A tiny model as what reads text in a model that sees too: names with other beginnings, config
+/// in an object of its own, and tensors beside it that no text goes through.
+fn in_a_model_that_sees(name: &str, (layers, output): (&str, &str), without: &[&str]) -> Model {
+    let folder = testdata().join("tiny").join(name);
+    let mut text: Value =
+        serde_json::from_slice(&std::fs::read(folder.join("config.json")).unwrap()).unwrap();
+    without.iter().for_each(|key| drop(text.as_object_mut().unwrap().remove(*key)));
+    let config = json!({ "model_type": "sees", "text_config": text, "vision_config": {} });
+    let weights = std::fs::read(folder.join("model.safetensors")).unwrap();
+    let len = usize::try_from(u64::from_le_bytes(weights[..8].try_into().unwrap())).unwrap();
+    let header: Value = serde_json::from_slice(&weights[8..8 + len]).unwrap();
+    let renamed = header.as_object().unwrap().iter().map(|(name, entry)| {
+        let name = match name.strip_prefix("model.") {
+            Some(rest) => format!("{layers}{rest}"),
+            None if name.starts_with("lm_head") => format!("{output}{name}"),
+            None => name.clone(),
+        };
+        (name, entry.clone())
+    });
+    let mut header: serde_json::Map<String, Value> = renamed.collect();
+    let end = weights.len() - 8 - len;
+    let seen = json!({ "dtype": "F32", "shape": [1], "data_offsets": [end, end + 4] });
+    header.insert("vision_tower.patch.weight".to_owned(), seen);
+    let header = Value::from(header).to_string();
+    let bytes = [&weights[8 + len..], &[0; 4]].concat();
+    let files = files::Folder::with(&[
+        ("config.json", config.to_string().as_bytes()),
+        ("model.safetensors", &files::safetensors(&header, &bytes)),
+    ]);
+    load(&Arc::new(ModelFile::open(files.path()).unwrap()), Isa::best(), 1, KvType::F32)
+}
+
+#[test]
+fn what_reads_text_in_a_model_that_sees_has_the_bits_that_it_has_alone() {
+    // Folders of such models leave out what their family means anyway.
+    let gemma = ["rms_norm_eps", "rope_theta", "rope_local_base_freq"];
+    for (name, without) in [("gemma3", &gemma[..]), ("mistral", &[]), ("llama_tied", &[])] {
+        let want = rows(&try_load(name, &json!({})).unwrap());
+        for prefixes in
+            [("language_model.model.", "language_model."), ("model.language_model.", "")]
+        {
+            let got = rows(&in_a_model_that_sees(name, prefixes, without));
+            assert!(got == want, "{name} under {prefixes:?}");
+        }
+    }
+}
 
 /// Loads a tiny model under a config with other values; null takes a key away.
 fn try_load(name: &str, patch: &Value) -> Result<Model, String> {
@@ -77,11 +129,15 @@ fn numbers_out_of_range_are_refused_with_both_values() {
 
 #[test]
 fn a_config_that_contradicts_the_weights_names_tensor_and_both_shapes() {
+    let wanted = ["`vocab_size` is 500", "512", "model.embed_tokens.weight"];
+    check("qwen3", json!({ "vocab_size": 500 }), &wanted);
     check(
         "qwen3",
-        json!({ "vocab_size": 500 }),
-        &["model.embed_tokens.weight", "[512, 64]", "[500, 64]"],
+        json!({ "hidden_size": 32 }),
+        &["embed_tokens.weight", "[512, 64]", "[512, 32]"],
     );
+    check("llama", json!({ "num_hidden_layers": 1 }), &["model.layers.1.", "with 1 layers"]);
+    check("llama", json!({ "num_hidden_layers": 3 }), &["model.layers.2.", "missing"]);
     check("phi3", json!({ "intermediate_size": 80 }), &["gate_up_proj", "[192, 64]", "[160, 64]"]);
     check("mixtral", json!({ "num_local_experts": 3 }), &["block_sparse_moe.gate", "[4, 64]"]);
     check("qwen3_moe", json!({ "mlp_only_layers": [0, 1] }), &["mlp.gate_proj.weight", "missing"]);

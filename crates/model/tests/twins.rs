@@ -5,6 +5,7 @@
 mod files;
 mod support;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use causeway_kernels::{Isa, KvType};
@@ -318,8 +319,8 @@ fn gguf_name(name: &str, model_type: &str) -> String {
     format!("blk.{layer}.{ours}{rest}")
 }
 
-/// The GGUF file of a tiny model.
-fn twin(name: &str) -> Gguf {
+/// The GGUF file of a tiny model; old ones have a tensor for each expert.
+fn twin(name: &str, experts_apart: bool) -> Gguf {
     let folder = testdata().join("tiny").join(name);
     let config = std::fs::read(folder.join("config.json")).unwrap();
     let config: Value = serde_json::from_slice(&config).unwrap();
@@ -348,9 +349,35 @@ fn twin(name: &str) -> Gguf {
             len if len == 2 * count => BF16,
             _ => MXFP4,
         };
-        file = file.tensor(&gguf_name(&theirs, model_type), &sizes, dtype, &bytes);
+        let name = gguf_name(&theirs, model_type);
+        let Some((layer, kind)) = name.split_once("_exps").filter(|_| experts_apart) else {
+            file = file.tensor(&name, &sizes, dtype, &bytes);
+            continue;
+        };
+        for (expert, bytes) in bytes.chunks(bytes.len() / shape[0]).enumerate() {
+            file = file.tensor(&format!("{layer}.{expert}{kind}"), &sizes[..2], dtype, bytes);
+        }
     }
     file
+}
+
+fn run(path: &Path, ids: &[u32]) -> Vec<Vec<u32>> {
+    let file = Arc::new(ModelFile::open(path).unwrap());
+    let model = load(&file, Isa::best(), 2, KvType::F32);
+    bits(&all_logits(&model, ids, ids.len()))
+}
+
+fn run_file(file: &Gguf, ids: &[u32]) -> Vec<Vec<u32>> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.gguf");
+    std::fs::write(&path, file.build()).unwrap();
+    run(&path, ids)
+}
+
+#[test]
+fn experts_in_tensors_of_their_own_give_the_same_bits() {
+    let ids: Vec<u32> = (0..40).map(|id| id * 11 % 500).collect();
+    assert!(run_file(&twin("mixtral", true), &ids) == run_file(&twin("mixtral", false), &ids));
 }
 
 #[test]
@@ -363,15 +390,7 @@ fn a_gguf_file_gives_the_same_bits_as_the_folder_it_is_made_of() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
         let ids = u32s(&arrays(&path.join("reference.safetensors"))["ids.2"].1);
-        let run = |path: &std::path::Path| {
-            let file = Arc::new(ModelFile::open(path).unwrap());
-            let model = load(&file, Isa::best(), 2, KvType::F32);
-            bits(&all_logits(&model, &ids, ids.len()))
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let gguf = folder.path().join("m.gguf");
-        std::fs::write(&gguf, twin(name).build()).unwrap();
-        if run(&path) != run(&gguf) {
+        if run(&path, &ids) != run_file(&twin(name, false), &ids) {
             wrong.push(name.to_owned());
         }
     }
@@ -388,7 +407,7 @@ fn a_twin_without_one_of_its_tensors_is_refused_by_its_name() {
         ("gpt_oss", "attn_sinks.weight"),
         ("mixtral", "ffn_gate_exps.weight"),
     ] {
-        let mut file = twin(name);
+        let mut file = twin(name, false);
         let layer = random.below(2);
         let wanted = format!("blk.{layer}.{part}");
         let before = file.tensors.len();
