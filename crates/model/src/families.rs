@@ -36,7 +36,7 @@ impl Biases {
     pub(crate) fn always(self, part: Part) -> bool {
         match self {
             Self::AsFile => false,
-            Self::QueryKeyValue => matches!(part, Part::Query | Part::Key | Part::Value),
+            Self::QueryKeyValue => matches!(part, Part::QUERY | Part::KEY | Part::VALUE),
             Self::Everywhere => true,
         }
     }

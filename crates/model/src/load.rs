@@ -54,16 +54,6 @@ pub(crate) enum FeedForward {
     },
 }
 
-impl FeedForward {
-    /// Every part that it has; a router comes first.
-    fn parts(&self) -> impl Iterator<Item = &Gated> {
-        match self {
-            Self::One(one) => std::slice::from_ref(one).iter(),
-            Self::Experts { experts, .. } => experts.iter(),
-        }
-    }
-}
-
 /// One layer's weights; norms are empty where the architecture has none.
 #[derive(Debug)]
 pub(crate) struct LayerWeights {
@@ -79,6 +69,23 @@ pub(crate) struct LayerWeights {
     pub(crate) ffn_norm: Vec<f32>,            // (hidden_dim)
     pub(crate) feed_forward: FeedForward,
     pub(crate) post_ffn_norm: Vec<f32>, // (hidden_dim)
+}
+
+impl LayerWeights {
+    /// Every matrix by the part it plays.
+    fn parts(&self) -> Vec<(&'static str, &Linear)> {
+        let Self { query, key, value, output, .. } = self;
+        let mut all =
+            vec![("query", query), ("key", key), ("value", value), ("attention output", output)];
+        match &self.feed_forward {
+            FeedForward::One(one) => all.extend(one.parts()),
+            FeedForward::Experts { router, experts } => {
+                all.push(("router", router));
+                all.extend(experts.iter().flat_map(Gated::parts));
+            }
+        }
+        all
+    }
 }
 
 /// A loaded model: config, re-laid weights, and the threads that compute with them.
@@ -170,7 +177,8 @@ impl Model {
 
     /// Every re-laid matrix by the part it plays, layer by layer, the output last.
     pub fn matrices(&self) -> impl Iterator<Item = (&'static str, &PackedMatrix)> {
-        let layers = self.layers.iter().flat_map(parts);
+        let parts = self.layers.iter().flat_map(LayerWeights::parts);
+        let layers = parts.map(|(part, linear)| (part, &linear.weight));
         layers.chain(std::iter::once(("output", &self.output)))
     }
 
@@ -209,18 +217,4 @@ impl Config {
             sequences_max,
         }
     }
-}
-
-/// The matrices of one layer by the part they play.
-fn parts(layer: &LayerWeights) -> impl Iterator<Item = (&'static str, &PackedMatrix)> {
-    let LayerWeights { query, key, value, output, feed_forward, .. } = layer;
-    let attention =
-        [("query", query), ("key", key), ("value", value), ("attention output", output)];
-    let router = match feed_forward {
-        FeedForward::Experts { router, .. } => Some(("router", router)),
-        FeedForward::One(_) => None,
-    };
-    let inner = feed_forward.parts().flat_map(Gated::parts);
-    let all = attention.into_iter().chain(router).chain(inner);
-    all.map(|(part, linear)| (part, &linear.weight))
 }

@@ -96,7 +96,8 @@ impl<'a> Loader<'a> {
         (whole, place): (&[usize], Place),
     ) -> Result<PackedMatrix, ModelError> {
         let [codes, scales] = ["blocks", "scales"].map(|part| format!("{name}_{part}"));
-        let rows = if self.file.tensor(&codes).is_some() {
+        let is_apart = |name: &String| self.file.tensor(name).is_some();
+        let rows = if [&codes, &scales].into_iter().any(is_apart) {
             let (tensor, scales) = (self.wanted(&codes)?, self.wanted(&scales)?);
             let rows = [&whole[..1], &[place.step * shape.0, shape.1.div_ceil(32)]].concat();
             want_shape(&tensor, &[&rows[..], &[16]].concat())?;
@@ -128,7 +129,7 @@ impl<'a> Loader<'a> {
         shape: (usize, usize),
     ) -> Result<Linear, ModelError> {
         let (holder, first, rows) = self.holder(part, shape.0);
-        let is_turned = matches!(part, Part::Query | Part::Key) && self.config.pairs_interleaved;
+        let is_turned = matches!(part, Part::QUERY | Part::KEY) && self.config.pairs_interleaved;
         let head_dim = self.config.shape.head_dim;
         let order = if is_turned { Order::Paired { head_dim } } else { Order::OneByOne };
         let place = Place { order, ..Place::from(first) };
@@ -158,8 +159,8 @@ impl<'a> Loader<'a> {
             return is_there.then_some(()).ok_or_else(missing);
         }
         let field = match part {
-            Part::Query | Part::Key | Part::Value | Part::AttentionOutput => "attention_bias",
-            Part::Gate | Part::Up | Part::Down => "mlp_bias",
+            Part::QUERY | Part::KEY | Part::VALUE | Part::ATTENTION_OUTPUT => "attention_bias",
+            Part::GATE | Part::UP | Part::DOWN => "mlp_bias",
             _ => return Ok(()),
         };
         match self.fields.flag(("", field))?.filter(|says| *says != is_there) {
@@ -174,11 +175,11 @@ impl<'a> Loader<'a> {
         let (q_dim, kv_dim) = (n_heads * head_dim, n_kv_heads * head_dim);
         match part {
             _ if !self.names.family.is_fused => (part, 0, rows),
-            Part::Query => (Part::Qkv, 0, q_dim + 2 * kv_dim),
-            Part::Key => (Part::Qkv, q_dim, q_dim + 2 * kv_dim),
-            Part::Value => (Part::Qkv, q_dim + kv_dim, q_dim + 2 * kv_dim),
-            Part::Gate => (Part::GateUp, 0, 2 * ffn_dim),
-            Part::Up => (Part::GateUp, ffn_dim, 2 * ffn_dim),
+            Part::QUERY => (Part::QKV, 0, q_dim + 2 * kv_dim),
+            Part::KEY => (Part::QKV, q_dim, q_dim + 2 * kv_dim),
+            Part::VALUE => (Part::QKV, q_dim + kv_dim, q_dim + 2 * kv_dim),
+            Part::GATE => (Part::GATE_UP, 0, 2 * ffn_dim),
+            Part::UP => (Part::GATE_UP, ffn_dim, 2 * ffn_dim),
             _ => (part, 0, rows),
         }
     }
@@ -192,22 +193,26 @@ impl<'a> Loader<'a> {
         let is_whole = head_norms == HeadNorms::Whole;
         let norm_dims = if is_whole { (q_dim, kv_dim) } else { (head_dim, head_dim) };
         Ok(LayerWeights {
-            attention_norm: self.layer_norm((layer, Part::AttentionNorm), before, hidden_dim)?,
-            query: self.linear((layer, Part::Query), (q_dim, hidden_dim))?,
-            key: self.linear((layer, Part::Key), (kv_dim, hidden_dim))?,
-            value: self.linear((layer, Part::Value), (kv_dim, hidden_dim))?,
-            query_norm: self.layer_norm((layer, Part::QueryNorm), has_head_norms, norm_dims.0)?,
-            key_norm: self.layer_norm((layer, Part::KeyNorm), has_head_norms, norm_dims.1)?,
-            sinks: self.layer_norm((layer, Part::Sinks), has_sinks, n_heads)?,
-            output: self.linear((layer, Part::AttentionOutput), (hidden_dim, q_dim))?,
+            attention_norm: self.layer_norm((layer, Part::ATTENTION_NORM), before, hidden_dim)?,
+            query: self.linear((layer, Part::QUERY), (q_dim, hidden_dim))?,
+            key: self.linear((layer, Part::KEY), (kv_dim, hidden_dim))?,
+            value: self.linear((layer, Part::VALUE), (kv_dim, hidden_dim))?,
+            query_norm: self.layer_norm((layer, Part::QUERY_NORM), has_head_norms, norm_dims.0)?,
+            key_norm: self.layer_norm((layer, Part::KEY_NORM), has_head_norms, norm_dims.1)?,
+            sinks: self.layer_norm((layer, Part::SINKS), has_sinks, n_heads)?,
+            output: self.linear((layer, Part::ATTENTION_OUTPUT), (hidden_dim, q_dim))?,
             post_attention_norm: self.layer_norm(
-                (layer, Part::PostAttentionNorm),
+                (layer, Part::POST_ATTENTION_NORM),
                 after,
                 hidden_dim,
             )?,
-            ffn_norm: self.layer_norm((layer, Part::FfnNorm), before, hidden_dim)?,
+            ffn_norm: self.layer_norm(
+                (layer, Part::ffn_norm(&self.names.family)),
+                before,
+                hidden_dim,
+            )?,
             feed_forward: self.feed_forward(layer)?,
-            post_ffn_norm: self.layer_norm((layer, Part::PostFfnNorm), after, hidden_dim)?,
+            post_ffn_norm: self.layer_norm((layer, Part::POST_FFN_NORM), after, hidden_dim)?,
         })
     }
 
@@ -216,15 +221,16 @@ impl<'a> Loader<'a> {
         let experts = self.config.experts.filter(|_| self.config.layers[layer].has_experts);
         let Some(experts) = experts else {
             return Ok(FeedForward::One(Gated {
-                gate: self.linear((layer, Part::Gate), (ffn_dim, hidden_dim))?,
-                up: self.linear((layer, Part::Up), (ffn_dim, hidden_dim))?,
-                down: self.linear((layer, Part::Down), (hidden_dim, ffn_dim))?,
+                gate: self.linear((layer, Part::GATE), (ffn_dim, hidden_dim))?,
+                up: self.linear((layer, Part::UP), (ffn_dim, hidden_dim))?,
+                down: self.linear((layer, Part::DOWN), (hidden_dim, ffn_dim))?,
             }));
         };
-        let router = self.linear((layer, Part::Router), (experts.count, hidden_dim))?;
+        let router =
+            self.linear((layer, Part::router(&self.names.family)), (experts.count, hidden_dim))?;
         let expert = |expert| {
             let mut part = |part| self.expert((layer, expert), part, experts);
-            Ok(Gated { gate: part(Part::Gate)?, up: part(Part::Up)?, down: part(Part::Down)? })
+            Ok(Gated { gate: part(Part::GATE)?, up: part(Part::UP)?, down: part(Part::DOWN)? })
         };
         let experts = (0..experts.count).map(expert).collect::<Result<_, ModelError>>()?;
         Ok(FeedForward::Experts { router, experts })
@@ -238,16 +244,16 @@ impl<'a> Loader<'a> {
         Experts { count, ffn_dim, .. }: Experts,
     ) -> Result<Linear, ModelError> {
         let hidden_dim = self.config.shape.hidden_dim;
-        let shape = if part == Part::Down { (hidden_dim, ffn_dim) } else { (ffn_dim, hidden_dim) };
+        let shape = if part == Part::DOWN { (hidden_dim, ffn_dim) } else { (ffn_dim, hidden_dim) };
         let (rows, columns) = shape;
         let stacked =
             self.names.family.experts.filter(|names| self.names.is_folder && names.is_stacked);
         // Gate and up come by turns where folders have all experts in one tensor.
-        let step = if stacked.is_some() && part != Part::Down { 2 } else { 1 };
+        let step = if stacked.is_some() && part != Part::DOWN { 2 } else { 1 };
         let order = if stacked.is_some() { Order::Across } else { Order::OneByOne };
         let (before, of_all) =
             if self.names.experts_apart { (0, None) } else { (expert, Some(count)) };
-        let first = before * step * rows + usize::from(step == 2 && part == Part::Up);
+        let first = before * step * rows + usize::from(step == 2 && part == Part::UP);
         let place = Place { first, step, order };
         let inner = if stacked.is_some() { [columns, step * rows] } else { [rows, columns] };
         let whole: Vec<usize> = of_all.into_iter().chain(inner).collect();

@@ -4,28 +4,43 @@ use causeway_weights::{Format, ModelFile};
 
 use crate::families::{Family, Norms};
 
-/// A tensor of one layer, without `.weight` or `.bias`.
+/// A tensor of one layer: what GGUF files and folders call it, without `.weight` or `.bias`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    AttentionNorm,
-    Query,
-    Key,
-    Value,
+pub(crate) struct Part(&'static str, &'static str);
+
+impl Part {
+    pub(crate) const ATTENTION_NORM: Self = Self("attn_norm", "input_layernorm");
+    pub(crate) const QUERY: Self = Self("attn_q", "self_attn.q_proj");
+    pub(crate) const KEY: Self = Self("attn_k", "self_attn.k_proj");
+    pub(crate) const VALUE: Self = Self("attn_v", "self_attn.v_proj");
     /// Query, key and value in one.
-    Qkv,
-    QueryNorm,
-    KeyNorm,
-    Sinks,
-    AttentionOutput,
-    PostAttentionNorm,
-    FfnNorm,
-    Gate,
-    Up,
+    pub(crate) const QKV: Self = Self("attn_qkv", "self_attn.qkv_proj");
+    pub(crate) const QUERY_NORM: Self = Self("attn_q_norm", "self_attn.q_norm");
+    pub(crate) const KEY_NORM: Self = Self("attn_k_norm", "self_attn.k_norm");
+    pub(crate) const SINKS: Self = Self("attn_sinks", "self_attn.sinks");
+    pub(crate) const ATTENTION_OUTPUT: Self = Self("attn_output", "self_attn.o_proj");
+    pub(crate) const POST_ATTENTION_NORM: Self =
+        Self("post_attention_norm", "post_attention_layernorm");
+    pub(crate) const GATE: Self = Self("ffn_gate", "mlp.gate_proj");
+    pub(crate) const UP: Self = Self("ffn_up", "mlp.up_proj");
     /// Gate and up in one.
-    GateUp,
-    Down,
-    PostFfnNorm,
-    Router,
+    pub(crate) const GATE_UP: Self = Self("ffn_up", "mlp.gate_up_proj");
+    pub(crate) const DOWN: Self = Self("ffn_down", "mlp.down_proj");
+    pub(crate) const POST_FFN_NORM: Self = Self("post_ffw_norm", "post_feedforward_layernorm");
+
+    /// The norm before the feed-forward part.
+    pub(crate) fn ffn_norm(family: &Family) -> Self {
+        match family.norms {
+            Norms::Before if family.has_sinks => Self::POST_ATTENTION_NORM,
+            // The only one behind attention is named by where it stands.
+            Norms::Before => Self("ffn_norm", "post_attention_layernorm"),
+            Norms::After | Norms::Both => Self("ffn_norm", "pre_feedforward_layernorm"),
+        }
+    }
+
+    pub(crate) fn router(family: &Family) -> Self {
+        Self("ffn_gate_inp", family.experts.map_or("mlp.gate", |names| names.router))
+    }
 }
 
 /// What stands before a folder's names, those of the layers and that of the output: in models
@@ -84,10 +99,10 @@ impl Names {
 
     /// The full name; `kind` is `weight` or `bias`.
     pub(crate) fn layer(&self, layer: usize, part: Part, kind: &str) -> String {
-        let (gguf, hugging_face) = self.part(part);
+        let Part(gguf, hugging_face) = part;
         match part {
             _ if !self.is_folder => format!("blk.{layer}.{gguf}.{kind}"),
-            Part::Sinks => format!("{}layers.{layer}.{hugging_face}", self.prefixes.0),
+            Part::SINKS => format!("{}layers.{layer}.{hugging_face}", self.prefixes.0),
             _ => format!("{}layers.{layer}.{hugging_face}.{kind}", self.prefixes.0),
         }
     }
@@ -95,7 +110,7 @@ impl Names {
     /// A part of one expert, or of all where they lie in one tensor.
     pub(crate) fn expert(&self, layer: usize, expert: usize, part: Part, kind: &str) -> String {
         let Some(names) = self.family.experts.filter(|_| self.is_folder) else {
-            let own = self.part(part).0;
+            let own = part.0;
             let apart = format!("blk.{layer}.{own}.{expert}.{kind}");
             return if self.experts_apart {
                 apart
@@ -104,8 +119,8 @@ impl Names {
             };
         };
         let own = match part {
-            Part::Gate => names.gate,
-            Part::Up => names.up,
+            Part::GATE => names.gate,
+            Part::UP => names.up,
             _ => names.down,
         };
         let all = format!("{}layers.{layer}.{}", self.prefixes.0, names.experts);
@@ -113,38 +128,6 @@ impl Names {
             (true, "bias") => format!("{all}.{own}_bias"),
             (true, _) => format!("{all}.{own}"),
             (false, _) => format!("{all}.{expert}.{own}.{kind}"),
-        }
-    }
-
-    /// What GGUF files and folders call a part.
-    fn part(&self, part: Part) -> (&'static str, &'static str) {
-        match part {
-            Part::AttentionNorm => ("attn_norm", "input_layernorm"),
-            Part::Query => ("attn_q", "self_attn.q_proj"),
-            Part::Key => ("attn_k", "self_attn.k_proj"),
-            Part::Value => ("attn_v", "self_attn.v_proj"),
-            Part::Qkv => ("attn_qkv", "self_attn.qkv_proj"),
-            Part::QueryNorm => ("attn_q_norm", "self_attn.q_norm"),
-            Part::KeyNorm => ("attn_k_norm", "self_attn.k_norm"),
-            Part::Sinks => ("attn_sinks", "self_attn.sinks"),
-            Part::AttentionOutput => ("attn_output", "self_attn.o_proj"),
-            Part::PostAttentionNorm => ("post_attention_norm", "post_attention_layernorm"),
-            // Where norms follow the parts too, the one before has a name of its own.
-            Part::FfnNorm if self.family.norms != Norms::Before => {
-                ("ffn_norm", "pre_feedforward_layernorm")
-            }
-            Part::FfnNorm if self.family.has_sinks => {
-                ("post_attention_norm", "post_attention_layernorm")
-            }
-            Part::FfnNorm => ("ffn_norm", "post_attention_layernorm"),
-            Part::Gate => ("ffn_gate", "mlp.gate_proj"),
-            Part::Up => ("ffn_up", "mlp.up_proj"),
-            Part::GateUp => ("ffn_up", "mlp.gate_up_proj"),
-            Part::Down => ("ffn_down", "mlp.down_proj"),
-            Part::PostFfnNorm => ("post_ffw_norm", "post_feedforward_layernorm"),
-            Part::Router => {
-                ("ffn_gate_inp", self.family.experts.map_or("mlp.gate", |names| names.router))
-            }
         }
     }
 }

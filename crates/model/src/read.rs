@@ -37,7 +37,7 @@ pub(crate) fn config(
     let attention_scale = by_scalar.unwrap_or_else(|| root_scale(scaled_by));
     let hidden_root = to_f32(shape.hidden_dim).sqrt();
     let embedding_scale = if family.scales_embedding { hidden_root } else { 1.0 };
-    let router = |layer| file.tensor(&names.layer(layer, Part::Router, "weight")).is_some();
+    let router = |layer| file.tensor(&names.layer(layer, Part::router(family), "weight")).is_some();
     let routers: Vec<bool> = (0..shape.n_layers).map(router).collect();
     let is_folder = fields.is_folder();
     let config = Config {
@@ -213,8 +213,18 @@ fn scaled(
         Some(tensor) => Ok(Some(tensor.to_f32()?)),
     };
     let own = pairs("", "rope_freqs.weight")?;
-    let short = pairs("short_factor", "rope_factors_short.weight")?;
-    let long = pairs("long_factor", "rope_factors_long.weight")?;
+    let names = [
+        ("short_factor", "rope_factors_short.weight"),
+        ("long_factor", "rope_factors_long.weight"),
+    ];
+    let [short, long] = names.map(|(key, tensor)| pairs(key, tensor));
+    let (short, long) = (short?, long?);
+    if short.is_some() != long.is_some() || (short.is_none() && ["longrope", "su"].contains(&kind))
+    {
+        let (key, tensor) = names[usize::from(short.is_some())];
+        let key = if is_folder { key } else { tensor };
+        return Err(ConfigError::Missing { key: key.to_owned() });
+    }
     let (rope, fitted) = match (kind, own, short.zip(long)) {
         ("none" | "longrope" | "su", _, Some((short, long))) => {
             let stretch = to_f32(context_len) / to_f32(original.max(1));
@@ -244,10 +254,6 @@ fn scaled(
                 yarn_magnitude(factor, 1.0)
             };
             (RopeScaling::Yarn { factor, original, fast, slow, truncate }, fitted)
-        }
-        ("longrope" | "su", _, None) => {
-            let key = if is_folder { "long_factor" } else { "rope_factors_long.weight" };
-            return Err(ConfigError::Missing { key: key.to_owned() });
         }
         ("dynamic", ..) => {
             let wanted = "a kind fixed at load, such as yarn: dynamic NTK turns keys by a \

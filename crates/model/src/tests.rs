@@ -10,7 +10,7 @@ use causeway_kernels::{Kernels, KvType};
 use causeway_kv_cache::Cache;
 use causeway_request::{RequestId, TokenId};
 use causeway_weights::ModelFile;
-use support::{arrays, dequantised, f32s, safetensors_bf16, testdata, u32s};
+use support::{arrays, dequantised, f32s, safetensors, testdata, u32s};
 
 use crate::{Model, Settings, Span, Workspace};
 
@@ -27,7 +27,7 @@ fn open(folder: &Path, config: &str) -> Model {
     let (from, to) = (folder.join("model.safetensors"), copy.path().join("model.safetensors"));
     let tensors = arrays(&from);
     if tensors.keys().any(|name| name.ends_with("_blocks")) {
-        std::fs::write(to, safetensors_bf16(&dequantised(&tensors))).unwrap();
+        std::fs::write(to, safetensors(&dequantised(&tensors))).unwrap();
     } else {
         std::fs::copy(from, to).unwrap();
     }

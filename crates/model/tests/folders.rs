@@ -11,7 +11,7 @@ use causeway_kernels::{Isa, Kernels, KvType};
 use causeway_model::{Model, Settings};
 use causeway_weights::ModelFile;
 use serde_json::{Value, json};
-use support::{all_logits, bits, load, testdata};
+use support::{all_logits, arrays, bits, load, safetensors, testdata};
 
 /// Logits of a few tokens.
 fn rows(model: &Model) -> Vec<Vec<u32>> {
@@ -65,20 +65,48 @@ fn what_reads_text_in_a_model_that_sees_has_the_bits_that_it_has_alone() {
     }
 }
 
+/// Loads a folder of this config and these weights.
+fn try_load_of(config: &[u8], weights: &[u8]) -> Result<Model, String> {
+    let folder = files::Folder::with(&[("config.json", config), ("model.safetensors", weights)]);
+    let file = Arc::new(ModelFile::open(folder.path()).unwrap());
+    let settings = Settings { context_len: None, kv_type: KvType::F32, threads: 1 };
+    Model::load(file, settings, Kernels::best()).map_err(|error| files::sentence(&error))
+}
+
 /// Loads a tiny model under a config with other values; null takes a key away.
 fn try_load(name: &str, patch: &Value) -> Result<Model, String> {
-    let (folder, copy) = (testdata().join("tiny").join(name), tempfile::tempdir().unwrap());
-    let text = std::fs::read_to_string(folder.join("config.json")).unwrap();
-    let mut config: Value = serde_json::from_str(&text).unwrap();
+    let folder = testdata().join("tiny").join(name);
+    let text = std::fs::read(folder.join("config.json")).unwrap();
+    let mut config: Value = serde_json::from_slice(&text).unwrap();
     for (key, value) in patch.as_object().unwrap() {
         config[key] = value.clone();
     }
-    std::fs::write(copy.path().join("config.json"), config.to_string()).unwrap();
-    let weights = "model.safetensors";
-    std::fs::copy(folder.join(weights), copy.path().join(weights)).unwrap();
-    let file = Arc::new(ModelFile::open(copy.path()).unwrap());
-    let settings = Settings { context_len: None, kv_type: KvType::F32, threads: 1 };
-    Model::load(file, settings, Kernels::best()).map_err(|error| files::sentence(&error))
+    let weights = std::fs::read(folder.join("model.safetensors")).unwrap();
+    try_load_of(config.to_string().as_bytes(), &weights)
+}
+
+#[test]
+fn a_tensor_that_is_missing_or_of_another_shape_is_named_in_every_model() {
+    let folders = std::fs::read_dir(testdata().join("tiny")).unwrap().map(|e| e.unwrap().path());
+    for folder in folders.filter(|path| path.is_dir()) {
+        let config = std::fs::read(folder.join("config.json")).unwrap();
+        let whole = arrays(&folder.join("model.safetensors"));
+        // The layers are alike.
+        let names = whole.keys().filter(|name| !name.contains("layers.") || name.contains(".0."));
+        for name in names {
+            let mut without = whole.clone();
+            let (shape, bytes) = without.remove(name).unwrap();
+            let mut shorter = without.clone();
+            let rows = [&[shape[0] - 1], &shape[1..]].concat();
+            let len = bytes.len() / shape[0] * rows[0];
+            shorter.insert(name.clone(), (rows, bytes[..len].to_vec()));
+            for arrays in [without, shorter] {
+                let loaded = try_load_of(&config, &safetensors(&arrays));
+                let sentence = loaded.expect_err("a tensor is wrong");
+                assert!(sentence.contains(name), "{}: {sentence:?} {name}", folder.display());
+            }
+        }
+    }
 }
 
 #[track_caller]

@@ -162,7 +162,7 @@ fn missing_keys_tensors_and_kinds_are_refused_by_name() {
     let scaled = |kind| model(Q4_0, &[], 2).string("llama.rope.scaling.type", kind);
     check(&scaled("dynamic"), &["llama.rope.scaling.type", "`dynamic`", "yarn"]);
     check(&scaled("yarn"), &["llama.rope.scaling.factor", "missing"]);
-    check(&scaled("longrope"), &["rope_factors_long.weight", "missing"]);
+    check(&scaled("longrope"), &["rope_factors_short.weight", "missing"]);
     let nan = model(Q4_0, &[], 2).number("llama.rope.freq_base", F32, &f32::NAN.to_le_bytes());
     check(&nan, &["llama.rope.freq_base", "NaN", "a number"]);
     for (key, sentence) in [
@@ -182,6 +182,8 @@ fn missing_keys_tensors_and_kinds_are_refused_by_name() {
     check(&both_ways, &["llama.attention.causal", "false", "true"]);
     let factors = model(Q4_0, &[], 2).tensor("rope_freqs.weight", &[31], 0, &[0x3f; 124]);
     check(&factors, &["31 RoPE factors", "32 pairs"]);
+    let one = model(Q4_0, &[], 2).tensor("rope_factors_short.weight", &[32], 0, &[0x3f; 128]);
+    check(&one, &["rope_factors_long.weight", "missing"]);
     let experts = model(Q4_0, &[], 2).u32("llama.expert_count", 4);
     check(&experts, &["llama.expert_used_count", "missing"]);
     let extra = model(Q4_0, &[], 2).tensor("blk.0.ssm_in.weight", &[32], 2, &[0; 18]);

@@ -12,8 +12,7 @@ use causeway_request::RequestId;
 use causeway_weights::ModelFile;
 use serde_json::Value;
 use support::{
-    all_logits, arrays, bits, dequantised, f32s, load, safetensors_bf16, step, testdata, tokens,
-    u32s,
+    all_logits, arrays, bits, dequantised, f32s, load, safetensors, step, testdata, tokens, u32s,
 };
 
 /// Largest difference that a float32 forward pass may show against the reference.
@@ -69,7 +68,7 @@ fn open_floats(name: &str, config: &str) -> (tempfile::TempDir, Arc<ModelFile>) 
         return (copy, file);
     }
     drop(file);
-    std::fs::write(&weights, safetensors_bf16(&dequantised(&arrays))).unwrap();
+    std::fs::write(&weights, safetensors(&dequantised(&arrays))).unwrap();
     let mut text: Value =
         serde_json::from_slice(&std::fs::read(copy.path().join("config.json")).unwrap()).unwrap();
     text["quantization_config"] = Value::Null;

@@ -72,14 +72,19 @@ pub(crate) fn step(
 /// Tensors by name: shape, outermost size first, and bytes.
 pub(crate) type Arrays = BTreeMap<String, (Vec<usize>, Vec<u8>)>;
 
-/// A safetensors file of arrays that are all bf16.
-pub(crate) fn safetensors_bf16(arrays: &Arrays) -> Vec<u8> {
+/// A safetensors file of arrays in f32, bf16 or bytes, which their lengths tell.
+pub(crate) fn safetensors(arrays: &Arrays) -> Vec<u8> {
     let (mut header, mut bytes) = (serde_json::Map::new(), Vec::new());
     for (name, (shape, values)) in arrays {
         let start = bytes.len();
         bytes.extend_from_slice(values);
         let offsets = [start, bytes.len()];
-        let entry = serde_json::json!({ "dtype": "BF16", "shape": shape, "data_offsets": offsets });
+        let dtype = match values.len() / shape.iter().product::<usize>() {
+            4 => "F32",
+            2 => "BF16",
+            _ => "U8",
+        };
+        let entry = serde_json::json!({ "dtype": dtype, "shape": shape, "data_offsets": offsets });
         header.insert(name.clone(), entry);
     }
     let header = serde_json::Value::from(header).to_string();
