@@ -45,7 +45,7 @@ pub struct Experts {
 /// Everything that distinguishes one model from another, but its weights.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// The name the file gives its architecture.
+    /// The name the file gives its architecture, and of what it is only a part.
     pub architecture: String,
     pub shape: Shape,
     pub norm_eps: f32,

@@ -37,7 +37,10 @@ impl<'a> Fields<'a> {
             let family = Family::find(name, |family| family.hugging_face)?;
             let defaults: Map<String, Json> =
                 serde_json::from_str(family.defaults).expect("invariant: a family's is an object");
-            for (key, value) in defaults {
+            let of_all = ["quantization_config", "tie_word_embeddings"]
+                .into_iter()
+                .filter_map(|key| Some((key.to_owned(), root.get(key)?.clone())));
+            for (key, value) in of_all.chain(defaults) {
                 let own = fields.values.to_mut().as_object_mut();
                 own.map(|own| own.entry(key).or_insert(value));
             }

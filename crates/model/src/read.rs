@@ -40,8 +40,13 @@ pub(crate) fn config(
     let router = |layer| file.tensor(&names.layer(layer, Part::router(family), "weight")).is_some();
     let routers: Vec<bool> = (0..shape.n_layers).map(router).collect();
     let is_folder = fields.is_folder();
+    let architecture = if is_folder { family.hugging_face } else { family.gguf };
+    let around = file.config().filter(|root| root.get("text_config").is_some());
     let config = Config {
-        architecture: if is_folder { family.hugging_face } else { family.gguf }.to_owned(),
+        architecture: match around.map(|root| &root["model_type"]) {
+            Some(whole) => format!("{architecture}, the text part of {whole}"),
+            None => architecture.to_owned(),
+        },
         norm_eps: fields.wanted_number(("attention.layer_norm_rms_epsilon", "rms_norm_eps"))?,
         activation: activation(fields, family)?,
         embedding_scale: number(("embedding_scale", "embedding_multiplier"), embedding_scale)?,

@@ -59,7 +59,9 @@ fn what_reads_text_in_a_model_that_sees_has_the_bits_that_it_has_alone() {
         for prefixes in
             [("language_model.model.", "language_model."), ("model.language_model.", "")]
         {
-            let got = rows(&in_a_model_that_sees(name, prefixes, without));
+            let model = in_a_model_that_sees(name, prefixes, without);
+            assert!(model.config().architecture.ends_with(", the text part of \"sees\""));
+            let got = rows(&model);
             assert!(got == want, "{name} under {prefixes:?}");
         }
     }
