@@ -67,6 +67,38 @@ fn what_reads_text_in_a_model_that_sees_has_the_bits_that_it_has_alone() {
     }
 }
 
+#[test]
+fn configs_with_any_value_at_any_key_never_panic() {
+    let strange = [
+        json!(null),
+        json!(-1),
+        json!(0),
+        json!(1.5),
+        json!(u64::MAX),
+        json!(1e300),
+        json!(true),
+        json!("x"),
+        json!([]),
+        json!([0, "x"]),
+        json!({}),
+        json!({ "full_attention": 1, "rope_type": "yarn", "type": 3 }),
+    ];
+    let mut random = files::Random(11);
+    for entry in std::fs::read_dir(testdata().join("tiny")).unwrap() {
+        let folder = entry.unwrap().path();
+        let Ok(weights) = std::fs::read(folder.join("model.safetensors")) else { continue };
+        for config in ["config.json", "config_v5.json"] {
+            let text = std::fs::read(folder.join(config)).unwrap();
+            let whole: Value = serde_json::from_slice(&text).unwrap();
+            for key in whole.as_object().unwrap().keys() {
+                let mut config = whole.clone();
+                config[key] = strange[random.below(strange.len())].clone();
+                let _ = try_load_of(config.to_string().as_bytes(), &weights);
+            }
+        }
+    }
+}
+
 /// Loads a folder of this config and these weights.
 fn try_load_of(config: &[u8], weights: &[u8]) -> Result<Model, String> {
     let folder = files::Folder::with(&[("config.json", config), ("model.safetensors", weights)]);
