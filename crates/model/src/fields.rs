@@ -157,9 +157,9 @@ impl<'a> Fields<'a> {
     }
 
     /// An object in a folder's config.
-    pub(crate) fn object(&self, key: &str) -> Option<Fields<'static>> {
-        let values = self.values.get(key).filter(|value| value.is_object() && self.is_folder())?;
-        Some(Fields { values: Cow::Owned(values.clone()), prefix: None })
+    pub(crate) fn object(&self, key: &'static str) -> Result<Option<Fields<'a>>, ConfigError> {
+        let values = self.read(("", key), "an object", Json::as_object)?.cloned();
+        Ok(values.map(|values| Fields { values: Cow::Owned(Json::Object(values)), prefix: None }))
     }
 }
 

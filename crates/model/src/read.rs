@@ -162,13 +162,13 @@ fn rope(
     family: &Family,
     shape: &Shape,
     default_base: f32,
-    layer_type: &str,
+    layer_type: &'static str,
 ) -> Result<RopeConfig, ConfigError> {
     let is_local = layer_type == LOCAL;
-    let scaling = match fields.object("rope_parameters") {
-        Some(all) => all.object(layer_type).unwrap_or(all),
+    let scaling = match fields.object("rope_parameters")? {
+        Some(all) => all.object(layer_type)?.unwrap_or(all),
         None if is_local => Fields::none(),
-        None if fields.is_folder() => fields.object("rope_scaling").unwrap_or(Fields::none()),
+        None if fields.is_folder() => fields.object("rope_scaling")?.unwrap_or(Fields::none()),
         None => fields.clone(),
     };
     let older = if is_local {
@@ -210,8 +210,11 @@ fn scaled(
     let is_folder = scaling.is_folder();
     let original = original.unwrap_or(context_len);
     let field = ("rope.scaling.type", "rope_type");
-    let kind = scaling.text(field)?.or(scaling.text(("", "type"))?).unwrap_or("none");
-    let factor = || scaling.wanted_number(("rope.scaling.factor", "factor"));
+    let factor = ("rope.scaling.factor", "factor");
+    // GGUF files with a factor mean that it is linear where they do not say.
+    let unnamed = if !is_folder && scaling.at(factor).is_some() { "linear" } else { "none" };
+    let kind = scaling.text(field)?.or(scaling.text(("", "type"))?).unwrap_or(unnamed);
+    let factor = || scaling.wanted_number(factor);
     let number = |field, default| scaling.number_or(field, default);
     let pairs = |key, tensor| match file.tensor(tensor).filter(|_| !is_folder) {
         None => scaling.numbers(("", key)),

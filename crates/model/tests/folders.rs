@@ -175,6 +175,7 @@ fn numbers_out_of_range_are_refused_with_both_values() {
     };
     check("llama", llama3(4.0, 1.0), &["high less low frequency factor", "-3"]);
     check("llama", json!({ "rope_scaling": { "rope_type": "linear" } }), &["`factor`", "missing"]);
+    check("llama", json!({ "rope_scaling": 8 }), &["`rope_scaling` is 8", "an object"]);
     let short = json!({ "type": "longrope", "short_factor": [1.0], "long_factor": [1.0] });
     check("phi3_longrope", json!({ "rope_scaling": short }), &["1 RoPE factors", "8 pairs"]);
     check("phi3", json!({ "partial_rotary_factor": 1.5 }), &["partial rotary factor", "1.5"]);

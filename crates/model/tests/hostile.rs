@@ -8,7 +8,7 @@ mod support;
 use std::sync::Arc;
 
 use causeway_kernels::{Isa, Kernels, KvType};
-use causeway_model::{Model, ModelError, Settings};
+use causeway_model::{Model, ModelError, RopeScaling, Settings};
 use causeway_weights::ModelFile;
 use files::{BOOL, F32, Gguf, Random, U8};
 use support::{all_logits, bits, load};
@@ -194,6 +194,16 @@ fn missing_keys_tensors_and_kinds_are_refused_by_name() {
     // Bytes below 0x30 as exponents: scales that no f16 has.
     let tiny_scales = model((39, 32, 17), &[], 2);
     check(&tiny_scales, &["attn_q.weight", "MXFP4 with a scale of 2^-"]);
+}
+
+#[test]
+fn a_factor_without_a_type_is_linear() {
+    let file = model(Q4_0, &[], 2);
+    let scaled = file.number("llama.rope.scaling.factor", F32, &4.0f32.to_le_bytes());
+    let scaling = |file: &Gguf| try_load(file).unwrap().config().ropes[0].scaling.clone();
+    assert_eq!(scaling(&scaled), RopeScaling::Linear { factor: 4.0 });
+    let none = scaled.string("llama.rope.scaling.type", "none");
+    assert_eq!(scaling(&none), RopeScaling::None);
 }
 
 #[test]
