@@ -132,27 +132,7 @@ impl Config {
             check_size("experts of a row", used, count)?;
             check_size("feed-forward size of an expert", ffn_dim, DIM_MAX)?;
         }
-        self.ropes.iter().try_for_each(|rope| rope.check(self.shape.head_dim))?;
-        self.check_numbers()
-    }
-
-    fn check_numbers(&self) -> Result<(), ConfigError> {
-        for (name, value) in [("score cap", self.score_cap), ("logit cap", self.logit_cap)] {
-            if !(value.is_finite() && value >= 0.0) {
-                return Err(ConfigError::Number { name, value });
-            }
-        }
-        let numbers = [
-            ("norm epsilon", self.norm_eps),
-            ("embedding scale", self.embedding_scale),
-            ("attention scale", self.attention_scale),
-            ("residual scale", self.residual_scale),
-            ("logit divisor", self.logit_divisor),
-        ];
-        match numbers.into_iter().find(|(_, value)| !(value.is_finite() && *value > 0.0)) {
-            Some((name, value)) => Err(ConfigError::Number { name, value }),
-            None => Ok(()),
-        }
+        self.ropes.iter().try_for_each(|rope| rope.check(self.shape.head_dim))
     }
 
     /// The longest row between the two halves of a feed-forward part.

@@ -80,11 +80,6 @@ impl<'a> Fields<'a> {
         self.values.get(self.key(field)).filter(|value| !value.is_null())
     }
 
-    /// Whether a folder says in so many words that there is none.
-    pub(crate) fn is_null(&self, field: Field) -> bool {
-        self.values.get(self.key(field)).is_some_and(Json::is_null)
-    }
-
     fn name(&self, field: Field) -> String {
         let key = self.key(field);
         self.prefix.map_or_else(|| key.to_owned(), |prefix| format!("{prefix}.{key}"))
@@ -123,12 +118,22 @@ impl<'a> Fields<'a> {
         self.size(field)?.ok_or_else(|| self.missing(field))
     }
 
+    /// A number above 0, as all are but caps.
     pub(crate) fn number(&self, field: Field) -> Result<Option<f32>, ConfigError> {
-        self.read(field, "a number", rounded)
+        self.read(field, "a positive number", positive)
     }
 
     pub(crate) fn number_or(&self, field: Field, default: f32) -> Result<f32, ConfigError> {
         Ok(self.number(field)?.unwrap_or(default))
+    }
+
+    /// A number that may be 0, which is what null means.
+    pub(crate) fn cap(&self, field: Field, default: f32) -> Result<f32, ConfigError> {
+        let is_null = self.values.get(self.key(field)).is_some_and(Json::is_null);
+        let zero = |value: &Json| (value.as_f64() == Some(0.0)).then_some(0.0);
+        let cap =
+            self.read(field, "0 or a positive number", |v| zero(v).or_else(|| positive(v)))?;
+        Ok(cap.unwrap_or(if is_null { 0.0 } else { default }))
     }
 
     pub(crate) fn wanted_number(&self, field: Field) -> Result<f32, ConfigError> {
@@ -152,8 +157,8 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn numbers(&self, field: Field) -> Result<Option<Vec<f32>>, ConfigError> {
-        let list = |value: &Json| value.as_array()?.iter().map(rounded).collect();
-        self.read(field, "a list of numbers", list)
+        let list = |value: &Json| value.as_array()?.iter().map(positive).collect();
+        self.read(field, "a list of positive numbers", list)
     }
 
     /// An object in a folder's config.
@@ -163,9 +168,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "config numbers are rounded once")]
-fn rounded(number: &Json) -> Option<f32> {
-    number.as_f64().map(|number| number as f32)
+fn positive(number: &Json) -> Option<f32> {
+    #[expect(clippy::cast_possible_truncation, reason = "config numbers are rounded once")]
+    let number = number.as_f64()? as f32;
+    (number.is_finite() && number > 0.0).then_some(number)
 }
 
 /// A GGUF value as JSON; what JSON has no number for, and lists that no model needs, as text.

@@ -29,8 +29,6 @@ pub(crate) fn config(
         ropes.push(rope((fields, file), family, &shape, base, LOCAL)?);
     }
     let number = |field, default| fields.number_or(field, default);
-    // A cap that is written as null is none.
-    let cap = |field, default| number(field, if fields.is_null(field) { 0.0 } else { default });
     let by_scalar = fields.number(("", "query_pre_attn_scalar"))?.map(|scalar| 1.0 / scalar.sqrt());
     let is_large = shape.n_layers >= family.large_from;
     let scaled_by = if is_large { shape.hidden_dim / shape.n_heads } else { shape.head_dim };
@@ -53,8 +51,10 @@ pub(crate) fn config(
         attention_scale: number(("attention.scale", "attention_multiplier"), attention_scale)?,
         residual_scale: number(("residual_scale", "residual_multiplier"), 1.0)?,
         logit_divisor: number(("logit_scale", "logits_scaling"), 1.0)?,
-        score_cap: cap(("attn_logit_softcapping", "attn_logit_softcapping"), family.soft_caps.0)?,
-        logit_cap: cap(("final_logit_softcapping", "final_logit_softcapping"), family.soft_caps.1)?,
+        score_cap: fields
+            .cap(("attn_logit_softcapping", "attn_logit_softcapping"), family.soft_caps.0)?,
+        logit_cap: fields
+            .cap(("final_logit_softcapping", "final_logit_softcapping"), family.soft_caps.1)?,
         norms: family.norms,
         head_norms: family.head_norms,
         has_sinks: family.has_sinks,
@@ -72,7 +72,7 @@ pub(crate) fn config(
 
 /// Fields with which only these values are computed, and a word on them.
 const ONLY: [(Field, &[&str], &str); 10] = [
-    (("expert_weights_scale", ""), &["1"], ""),
+    (("expert_weights_scale", ""), &["1", "0"], ", which means none"),
     // 1 is a softmax over all experts, 3 one over the chosen; 2 would be a sigmoid.
     (("expert_gating_func", ""), &["1", "3", "0"], ", a softmax"),
     (("rope.scale_linear", ""), &["1"], ": a factor stands in rope.scaling.factor"),
@@ -177,10 +177,10 @@ fn rope(
         ("rope.freq_base", "rope_theta")
     };
     let base = scaling.number(("", "rope_theta"))?.or(fields.number(older)?);
-    let part = ("", "partial_rotary_factor");
-    let part = scaling.number(part)?.or(fields.number(part)?).unwrap_or(1.0);
-    if !(part > 0.0 && part <= 1.0) {
-        return Err(ConfigError::Number { name: "partial rotary factor", value: part });
+    let field = ("", "partial_rotary_factor");
+    let part = scaling.number(field)?.or(fields.number(field)?).unwrap_or(1.0);
+    if part > 1.0 {
+        return Err(fields.wrong(field, part, "at most 1"));
     }
     #[expect(
         clippy::cast_possible_truncation,
@@ -255,11 +255,11 @@ fn scaled(
             // The one family that does not round its bounds cannot say so in GGUF's keys.
             let truncate = scaling.flag(("", "truncate"))?;
             let truncate = truncate.unwrap_or(is_folder || !family.has_sinks);
-            let (m, all) = (number(("", "mscale"), 0.0)?, number(("", "mscale_all_dim"), 0.0)?);
-            let fitted = if m != 0.0 && all != 0.0 {
-                yarn_magnitude(factor, m) / yarn_magnitude(factor, all)
-            } else {
-                yarn_magnitude(factor, 1.0)
+            let scales =
+                scaling.number(("", "mscale"))?.zip(scaling.number(("", "mscale_all_dim"))?);
+            let fitted = match scales {
+                Some((m, all)) => yarn_magnitude(factor, m) / yarn_magnitude(factor, all),
+                None => yarn_magnitude(factor, 1.0),
             };
             (RopeScaling::Yarn { factor, original, fast, slow, truncate }, fitted)
         }

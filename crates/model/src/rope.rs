@@ -75,25 +75,20 @@ impl RopeConfig {
         if !dims.is_multiple_of(2) {
             return Err(ConfigError::OddHead { head_dim: *dims });
         }
-        let mut numbers = vec![("RoPE base", *base), ("RoPE attention factor", *magnitude)];
-        let mut lists: Vec<&Vec<f32>> = Vec::new();
-        match scaling {
-            RopeScaling::None => {}
-            RopeScaling::Linear { factor } => numbers.push(("RoPE factor", *factor)),
-            RopeScaling::Llama3 { factor, low, high, original } => {
-                numbers.extend([("RoPE factor", *factor), ("low frequency factor", *low)]);
-                // Equal bounds would leave a frequency between them divided by nothing.
-                numbers.extend([("high less low frequency factor", *high - *low)]);
-                numbers.push(("original context length", to_f32(*original)));
+        let original = |original: &usize| ("original context length", to_f32(*original));
+        // Equal bounds would leave a frequency between them divided by nothing.
+        let (mut numbers, lists): (_, &[&Vec<f32>]) = match scaling {
+            RopeScaling::None | RopeScaling::Linear { .. } => (vec![], &[]),
+            RopeScaling::Llama3 { low, high, original: of, factor: _ } => {
+                (vec![("high less low frequency factor", high - low), original(of)], &[])
             }
-            RopeScaling::Yarn { factor, original, fast, slow, truncate: _ } => {
-                numbers.extend([("RoPE factor", *factor), ("beta_fast", *fast)]);
-                numbers.extend([("beta_slow", *slow), ("RoPE base less 1", *base - 1.0)]);
-                numbers.push(("original context length", to_f32(*original)));
+            RopeScaling::Yarn { original: of, .. } => {
+                (vec![("RoPE base less 1", base - 1.0), original(of)], &[])
             }
-            RopeScaling::Factors(factors) => lists.push(factors),
-            RopeScaling::LongRope { short, long, original: _ } => lists.extend([short, long]),
-        }
+            RopeScaling::Factors(factors) => (vec![], &[factors]),
+            RopeScaling::LongRope { short, long, .. } => (vec![], &[short, long]),
+        };
+        numbers.push(("RoPE attention factor", *magnitude));
         for factors in lists {
             if factors.len() != dims / 2 {
                 let (found, wanted) = (factors.len(), dims / 2);

@@ -164,7 +164,7 @@ fn missing_keys_tensors_and_kinds_are_refused_by_name() {
     check(&scaled("yarn"), &["llama.rope.scaling.factor", "missing"]);
     check(&scaled("longrope"), &["rope_factors_short.weight", "missing"]);
     let nan = model(Q4_0, &[], 2).number("llama.rope.freq_base", F32, &f32::NAN.to_le_bytes());
-    check(&nan, &["llama.rope.freq_base", "NaN", "a number"]);
+    check(&nan, &["llama.rope.freq_base", "NaN", "a positive number"]);
     for (key, sentence) in [
         ("llama.expert_weights_scale", "is 2.5, wanted 1"),
         ("llama.rope.scaling.yarn_ext_factor", "is 2.5, wanted 1"),
@@ -173,7 +173,7 @@ fn missing_keys_tensors_and_kinds_are_refused_by_name() {
         check(&model(Q4_0, &[], 2).number(key, F32, &2.5f32.to_le_bytes()), &[key, sentence]);
     }
     let long = model(Q4_0, &[], 2).array("llama.rope.freq_base", F32, 2_000, &[0; 8_000]);
-    check(&long, &["llama.rope.freq_base", "a list of 2000", "a number"]);
+    check(&long, &["llama.rope.freq_base", "a list of 2000", "a positive number"]);
     let text = without("llama.block_count").string("llama.block_count", "two");
     check(&text, &["llama.block_count", "\"two\"", "a whole number"]);
     let gated = model(Q4_0, &[], 2).u32("llama.expert_gating_func", 2);

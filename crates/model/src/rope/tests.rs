@@ -70,11 +70,14 @@ fn what_cannot_turn_a_head_is_refused_by_value() {
     };
     refused(RopeConfig { dims: 10, ..plain.clone() }, "10");
     refused(RopeConfig { dims: 7, ..plain.clone() }, "7");
-    refused(RopeConfig { base: f32::NAN, ..plain.clone() }, "NaN");
+    refused(RopeConfig { magnitude: f32::NAN, ..plain.clone() }, "NaN");
     let scaling = RopeScaling::Factors(vec![1.0; 3]);
     refused(RopeConfig { scaling, ..plain.clone() }, "3 RoPE factors");
     let scaling = RopeScaling::Llama3 { factor: 8.0, low: 4.0, high: 1.0, original: 128 };
     refused(RopeConfig { scaling, ..plain.clone() }, "-3");
-    let scaling = RopeScaling::Linear { factor: 0.0 };
-    refused(RopeConfig { scaling, ..plain }, "RoPE factor is 0");
+    let scaling = RopeScaling::Factors(vec![1.0, 1.0, -2.0, 1.0]);
+    refused(RopeConfig { scaling, ..plain.clone() }, "RoPE factor of a pair is -2");
+    let (factor, original, fast, slow, truncate) = (4.0, 0, 32.0, 1.0, true);
+    let scaling = RopeScaling::Yarn { factor, original, fast, slow, truncate };
+    refused(RopeConfig { scaling, ..plain }, "original context length is 0");
 }
