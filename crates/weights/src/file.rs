@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use crate::gguf::Directory;
 use crate::mapping::Mapping;
 use crate::quant::ValuesError;
+use crate::split::{self, Joined};
 use crate::{DType, Metadata, TensorEntry, WeightsError, dequantize, folder};
 
 /// The form a model is stored in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// One GGUF file; `version` is 2 or 3.
+    /// A GGUF file, or all parts of a split one; `version` is 2 or 3.
     Gguf { version: u32 },
     /// A Hugging Face folder of safetensors files.
     Safetensors,
@@ -57,7 +58,7 @@ pub struct Tensor<'a> {
 }
 
 impl ModelFile {
-    /// Opens a GGUF file, or a Hugging Face folder with `config.json` and `model.safetensors` or
+    /// Opens a GGUF file, all parts of a split one whichever is named, or a Hugging Face folder with `config.json` and `model.safetensors` or
     /// `model.safetensors.index.json` and its shards. Maps the files; reads only their headers.
     pub fn open(path: &Path) -> Result<Self, WeightsError> {
         if path.is_dir() { folder::open(path) } else { Self::open_gguf(path) }
@@ -68,6 +69,11 @@ impl ModelFile {
         let Directory { version, metadata, tensors, alignment: _, by_name } =
             Directory::parse(shard.mapping.bytes())
                 .map_err(|source| WeightsError::Gguf { path: path.to_owned(), source })?;
+        let joined = match split::parts(&metadata)? {
+            1 => Joined { version, metadata, tensors, by_name, shards: vec![shard] },
+            count => split::open(path, count)?,
+        };
+        let Joined { version, metadata, tensors, by_name, shards } = joined;
         Ok(Self {
             format: Format::Gguf { version },
             metadata,
@@ -75,7 +81,7 @@ impl ModelFile {
             folder: None,
             tensors,
             by_name,
-            shards: vec![shard],
+            shards,
         })
     }
 
@@ -103,8 +109,9 @@ impl ModelFile {
         self.folder.as_deref()
     }
 
-    /// Every file that the tensors and the config come from: the GGUF file, or of a folder its
-    /// `config.json`, its index where it has shards, and the weight files, in their order.
+    /// Every file that the tensors and the config come from: the GGUF file or its parts, or of a
+    /// folder its `config.json`, its index where it has shards, and the weight files, in their
+    /// order.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();

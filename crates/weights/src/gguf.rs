@@ -48,7 +48,8 @@ pub struct Directory {
 
 impl Directory {
     /// Reads the directory at the start of `file`, the bytes of a whole file, and checks that
-    /// every tensor it lists lies inside them, apart from all others.
+    /// every tensor it lists lies inside them, apart from all others. A part of a split model is
+    /// read as the file that it is.
     ///
     /// No allocation is larger than the file or, for the lists of keys and of tensors, than their
     /// limit of 65,536 entries.
@@ -61,7 +62,6 @@ impl Directory {
         let tensor_count = bounded(Counted::Tensors, tensor_count, TENSOR_BYTES_MIN, &reader)?;
         let metadata = read_metadata(&mut reader, key_count)?;
         let alignment = read_alignment(&metadata)?;
-        refuse_split(&metadata)?;
         let mut listed = Vec::with_capacity(tensor_count);
         for number in 1..=tensor_count as u64 {
             listed.push(read_tensor(&mut reader, number)?);
@@ -132,14 +132,6 @@ fn read_alignment(metadata: &Metadata) -> Result<u32, GgufFault> {
             let what = ValueFault::NotU32 { found: other.value_type() };
             Err(GgufFault::Value { key: key.to_owned(), what })
         }
-    }
-}
-
-/// A split model says so in every part; alone, a part would only show up as missing tensors.
-fn refuse_split(metadata: &Metadata) -> Result<(), GgufFault> {
-    match metadata.u32("split.count") {
-        Ok(Some(parts)) if parts > 1 => Err(GgufFault::Split { parts }),
-        _ => Ok(()),
     }
 }
 

@@ -17,6 +17,7 @@ mod mapping;
 mod metadata;
 pub mod quant;
 pub mod safetensors;
+mod split;
 mod summary;
 mod value;
 
@@ -27,5 +28,6 @@ pub use layout::{TensorEntry, TensorFault, TensorFaultKind, shown};
 pub use look::Look;
 pub use metadata::Metadata;
 pub use quant::{ValuesError, dequantize};
+pub use split::SplitFault;
 pub use summary::Summary;
 pub use value::{Array, Strings, Value, ValueType};

@@ -284,13 +284,6 @@ fn types_that_are_only_listed_are_listed() {
 }
 
 #[test]
-fn one_part_of_a_split_model_is_refused() {
-    let file = Gguf::new().number("split.count", 2, &3_u16.to_le_bytes()).build();
-    check(&file, "it is one of 3 parts of a split model: join them into one file first");
-    check(&Gguf::new().u32("split.count", 1).build(), "read: 0 tensors");
-}
-
-#[test]
 fn vocabulary_lists_of_the_wrong_type_are_refused_by_their_reader() {
     let file = Gguf::new()
         .array("tokenizer.ggml.scores", U8, 4, &[0; 4])

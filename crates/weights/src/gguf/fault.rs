@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::layout::shown;
-use crate::{Look, TensorFault};
+use crate::{Look, SplitFault, TensorFault};
 
 /// Why a file is not read as GGUF.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,8 +34,8 @@ pub enum GgufFault {
     Value { key: String, what: ValueFault },
     #[error("`general.alignment` is {alignment}, it must be a power of two")]
     Alignment { alignment: u32 },
-    #[error("it is one of {parts} parts of a split model: join them into one file first")]
-    Split { parts: u32 },
+    #[error(transparent)]
+    Split(#[from] SplitFault),
     #[error(transparent)]
     Tensor(#[from] TensorFault),
 }
