@@ -61,14 +61,16 @@ impl Loaded {
         })
     }
 
-    /// SHA-256 of the weights: of the file; of a folder, over a line `hash name` for each file
-    /// that reaches the logits: the config, the index where there are shards, the weights.
+    /// SHA-256 of the weights: of the file; of a folder or a split file, over a line `hash name`
+    /// for each file that reaches the logits: the config, the index where there are shards, the
+    /// weights, and each part.
     fn sha256(&self, hashes: &Hashes) -> Result<Sha256, SessionError> {
-        if self.file.folder().is_none() {
-            return file_sha256(hashes, &self.path);
+        let files = self.file.files();
+        if let [file] = &files[..] {
+            return file_sha256(hashes, file);
         }
         let mut lines = String::new();
-        for path in self.file.files() {
+        for path in files {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             lines.push_str(&format!("{} {name}\n", file_sha256(hashes, &path)?));
         }
