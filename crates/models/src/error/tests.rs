@@ -3,7 +3,7 @@
 use std::io::{Error, ErrorKind};
 use std::path::PathBuf;
 
-use super::{ModelsError, listed};
+use super::ModelsError;
 
 fn check_write(kind: ErrorKind, want: &str) {
     let error = ModelsError::write("create", "folder", 7, Error::from(kind));
@@ -26,14 +26,18 @@ fn a_failed_write_says_what_to_do() {
 
 #[test]
 fn asking_for_what_is_not_there_is_the_callers_mistake() {
-    assert!(ModelsError::NotFetched { name: "a:1b" }.is_callers_mistake());
+    assert!(ModelsError::NotFetched { name: "a:1b".to_owned() }.is_callers_mistake());
     assert!(ModelsError::NoSuchPath { path: PathBuf::from("a.gguf") }.is_callers_mistake());
 }
 
 #[test]
 fn names_are_listed_as_a_sentence_lists_them() {
-    assert_eq!(listed(&[]), "");
-    assert_eq!(listed(&["a"]), "`a`");
-    assert_eq!(listed(&["a", "b"]), "`a` and `b`");
-    assert_eq!(listed(&["a", "b", "c"]), "`a`, `b` and `c`");
+    let listed = |names: &[&str], more| {
+        super::listed(&names.iter().copied().map(str::to_owned).collect::<Vec<_>>(), more)
+    };
+    assert_eq!(listed(&[], 0), "");
+    assert_eq!(listed(&["a"], 0), "`a`");
+    assert_eq!(listed(&["a", "b"], 0), "`a` and `b`");
+    assert_eq!(listed(&["a", "b", "c"], 0), "`a`, `b` and `c`");
+    assert_eq!(listed(&["a", "b"], 3), "`a`, `b` and 3 more in `causeway models`");
 }

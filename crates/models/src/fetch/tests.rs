@@ -3,8 +3,10 @@
 use super::{Pip, PipFailure, STDERR_BYTES_MAX, last_bytes, last_words};
 use crate::Part;
 
-const PART: Part =
-    Part { package: "stones", version: "1.0", member: "stones/a.bin", wheel_bytes: 10 };
+fn part() -> Part {
+    let [package, version, member] = ["stones", "1.0", "stones/a.bin"].map(str::to_owned);
+    Part { package, version, member, wheel_bytes: 10 }
+}
 
 /// A Python whose `-m pip` prints `stderr` and fails.
 fn failing(stderr: &str) -> Pip {
@@ -14,7 +16,7 @@ fn failing(stderr: &str) -> Pip {
 
 fn sentence(pip: &Pip) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let failure = pip.download(&PART, folder.path(), &mut |_| {}).unwrap_err();
+    let failure = pip.download(&part(), folder.path(), &mut |_| {}).unwrap_err();
     match failure {
         PipFailure::DiskFull => "disk full".to_owned(),
         PipFailure::NotWritable => "not writable".to_owned(),
@@ -82,7 +84,7 @@ fn pip_is_asked_for_one_pinned_wheel_and_told_where() {
     let folder = tempfile::tempdir().unwrap();
     let script = r#"printf '%s ' "$@" >&2; echo "$TMPDIR" >&2; exit 1"#;
     let pip = Pip::with_command(["sh", "-c", script, "python3"]);
-    let failure = pip.download(&PART, folder.path(), &mut |_| {}).unwrap_err();
+    let failure = pip.download(&part(), folder.path(), &mut |_| {}).unwrap_err();
     let PipFailure::Fetch(error) = failure else { panic!("{failure:?}") };
     let at = folder.path().display();
     let end = format!("--dest {at} stones==1.0 {at}");

@@ -2,13 +2,17 @@
 
 use std::fs;
 
-use super::{Home, Named, State, looks_like_path, named};
-use crate::{CATALOGUE, Entry, ModelsError, Sha256};
+use super::{Home, Named, State, looks_like_path};
+use crate::catalogue::tests;
+use crate::{Catalogue, Entry, ModelsError};
 
-fn entry() -> &'static Entry {
-    let sha256 = Sha256::of(&mut "stone".as_bytes()).unwrap();
-    let entry = Entry { name: "tiny:1b", file_name: "t.gguf", bytes: 5, sha256, ..CATALOGUE[0] };
-    Box::leak(Box::new(entry))
+fn entry() -> Entry {
+    tests::entry("tiny:1b", b"stone")
+}
+
+/// What a text means to someone without a catalogue of his own.
+fn named(text: &str) -> Result<Named, ModelsError> {
+    super::named(text, &|| Ok(Catalogue::built_in()))
 }
 
 #[test]
@@ -28,18 +32,18 @@ fn a_separator_or_the_ending_makes_a_path() {
 fn a_model_is_absent_then_ready_and_damaged_when_a_byte_differs() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(folder.path());
-    assert_eq!(home.state(entry()).unwrap(), State::Absent);
+    assert_eq!(home.state(&entry()).unwrap(), State::Absent);
     let absent = "model `tiny:1b` is not fetched yet: run `causeway pull tiny:1b`";
-    assert_eq!(home.checked(entry()).unwrap_err().to_string(), absent);
+    assert_eq!(home.checked(&entry()).unwrap_err().to_string(), absent);
     fs::create_dir(home.models()).unwrap();
     for (text, want) in
         [("stone", State::Ready), ("stome", State::Damaged), ("stones", State::Damaged)]
     {
-        fs::remove_file(home.file_of(entry())).ok();
-        fs::write(home.file_of(entry()), text).unwrap();
-        assert_eq!(home.state(entry()).unwrap(), want, "{text}");
+        fs::remove_file(home.file_of(&entry())).ok();
+        fs::write(home.file_of(&entry()), text).unwrap();
+        assert_eq!(home.state(&entry()).unwrap(), want, "{text}");
     }
-    let error = home.checked(entry()).unwrap_err();
+    let error = home.checked(&entry()).unwrap_err();
     assert!(!error.is_callers_mistake());
     let text = error.to_string();
     assert!(text.contains("t.gguf` is damaged: 6 bytes with sha256 "), "{text}");
@@ -51,8 +55,8 @@ fn a_model_is_absent_then_ready_and_damaged_when_a_byte_differs() {
 fn a_folder_in_a_models_place_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(folder.path());
-    fs::create_dir_all(home.file_of(entry())).unwrap();
-    assert!(matches!(home.state(entry()), Err(ModelsError::File { operation: "read", .. })));
+    fs::create_dir_all(home.file_of(&entry())).unwrap();
+    assert!(matches!(home.state(&entry()), Err(ModelsError::File { operation: "read", .. })));
 }
 
 #[test]
@@ -63,7 +67,7 @@ fn paths_are_taken_as_they_are_and_names_from_the_catalogue() {
     for path in [file.as_path(), folder.path()] {
         assert_eq!(named(path.to_str().unwrap()).unwrap(), Named::Path(path.to_owned()));
     }
-    assert_eq!(named("smollm2:135m").unwrap(), Named::Model(&CATALOGUE[0]));
+    assert_eq!(named("smollm2:135m").unwrap(), Catalogue::built_in().find("smollm2:135m").unwrap());
     // The tests run in the crate's folder, which has this one in it.
     assert_eq!(named("src").unwrap(), Named::Path("src".into()));
     let hub = crate::hub::HubName::parse("hf:a/b:q8_0").unwrap();

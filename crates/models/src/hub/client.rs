@@ -32,11 +32,11 @@ pub(crate) enum Trouble {
     Final(HubError),
 }
 
-/// A client of one hub, for one name.
+/// A client of one hub, for one name, or for addresses that are no hub's.
 #[derive(Debug)]
 pub(crate) struct Client<'h> {
     pub(crate) hub: &'h Hub,
-    name: &'h HubName,
+    name: Option<&'h HubName>,
     agent: ureq::Agent,
 }
 
@@ -89,6 +89,15 @@ struct Sibling {
 
 impl<'h> Client<'h> {
     pub(crate) fn new(hub: &'h Hub, name: &'h HubName) -> Self {
+        Self::with(hub, Some(name))
+    }
+
+    /// A client for an address without a hub: nobody is shown a token.
+    pub(crate) fn nameless(hub: &'h Hub) -> Self {
+        Self::with(hub, None)
+    }
+
+    fn with(hub: &'h Hub, name: Option<&'h HubName>) -> Self {
         // The system's certificates, so that a company's proxy is trusted where the system does.
         let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
         let config = ureq::Agent::config_builder()
@@ -106,8 +115,8 @@ impl<'h> Client<'h> {
 
     /// The commit that the revision stands for, and the paths of its files.
     pub(crate) fn list(&self) -> Result<(String, Vec<String>), HubError> {
-        let (hub, name) = (&self.hub.endpoint, self.name.repository());
-        let revision = escaped(self.name.revision_or_main());
+        let (hub, name) = (&self.hub.endpoint, self.name().repository());
+        let revision = escaped(self.name().revision_or_main());
         let url = format!("{hub}/api/models/{name}/revision/{revision}");
         let listing = self.retried(|tries| {
             let answer = self.send(&url, Ask::default(), tries)?;
@@ -153,7 +162,7 @@ impl<'h> Client<'h> {
 
     /// Where a file is fetched.
     pub(crate) fn url_of(&self, revision: &str, path: &str) -> String {
-        let (endpoint, name) = (&self.hub.endpoint, self.name.repository());
+        let (endpoint, name) = (&self.hub.endpoint, self.name().repository());
         let parts: Vec<String> = path.split('/').map(escaped).collect();
         format!("{endpoint}/{name}/resolve/{}/{}", escaped(revision), parts.join("/"))
     }
@@ -224,18 +233,17 @@ impl<'h> Client<'h> {
         let code = header(response.headers(), "x-error-code").unwrap_or_default();
         let has_token = self.hub.token.is_some();
         let missing = || HubError::Missing { what: what.to_owned(), status, has_token };
-        let page = || format!("{}/{}", self.hub.endpoint, self.name.repository());
-        match status {
-            200..=299 => Ok(()),
-            401 | 404 if code == "RepoNotFound" => Err(Trouble::Final(missing())),
-            404 | 410 => Err(Trouble::Final(missing())),
-            401 | 403 => Err(Trouble::Final(HubError::Gated {
-                name: self.name.to_string(),
-                page: page(),
+        match (status, self.name) {
+            (200..=299, _) => Ok(()),
+            (401 | 404, Some(_)) if code == "RepoNotFound" => Err(Trouble::Final(missing())),
+            (404 | 410, Some(_)) => Err(Trouble::Final(missing())),
+            (401 | 403, Some(name)) => Err(Trouble::Final(HubError::Gated {
+                name: name.to_string(),
+                page: format!("{}/{}", self.hub.endpoint, name.repository()),
                 status,
                 has_token,
             })),
-            408 | 425 | 429 | 500..=599 => {
+            (408 | 425 | 429 | 500..=599, _) => {
                 let wait = header(response.headers(), "retry-after");
                 let wait = wait.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
                 let error = fault(url, tries, AnswerFault::Status(status));
@@ -245,10 +253,14 @@ impl<'h> Client<'h> {
         }
     }
 
+    fn name(&self) -> &HubName {
+        self.name.expect("only what a hub's name leads to is listed")
+    }
+
     /// `owner/repo`, with the revision where one was named.
     fn of_repository(&self) -> String {
-        let revision = self.name.revision.as_ref().map(|revision| format!("@{revision}"));
-        format!("{}{}", self.name.repository(), revision.unwrap_or_default())
+        let revision = self.name().revision.as_ref().map(|revision| format!("@{revision}"));
+        format!("{}{}", self.name().repository(), revision.unwrap_or_default())
     }
 
     pub(crate) fn unreachable(&self, url: &str, tries: usize, source: ureq::Error) -> Trouble {
@@ -261,7 +273,8 @@ impl<'h> Client<'h> {
     }
 
     /// Tries until it works, until no other try will, or until [`TRIES_MAX`].
-    fn retried<T>(&self, mut each: impl FnMut(usize) -> Result<T, Trouble>) -> Result<T, HubError> {
+    pub(crate) fn retried<T>(
+        &self, mut each: impl FnMut(usize) -> Result<T, Trouble>) -> Result<T, HubError> {
         let mut tries = 1;
         loop {
             match each(tries) {

@@ -1,8 +1,8 @@
-//! One file of the hub, fetched into the cache: resumed where it broke off, checked, then named.
+//! One file, fetched: resumed where it broke off, checked, then named.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::cache::Repository;
 use super::client::{Answer, Ask, Client, Remote, TRIES_MAX, Trouble, fault, header};
@@ -18,31 +18,51 @@ const DAMAGED_MAX: usize = 2;
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 1 << 18;
 
+/// Where a file comes from, and where it goes.
+#[derive(Debug)]
+pub(crate) struct Way {
+    pub(crate) url: String,
+    /// Where its bytes lie until all of them are there.
+    pub(crate) part: PathBuf,
+    pub(crate) whole: PathBuf,
+}
+
 /// Brings the bytes of `remote` into the cache; the caller holds their lock.
-///
-/// The bytes lie in `TAG.incomplete` until all of them are there, are as many as the hub said and,
-/// where the tag is their SHA-256, have it; then the file is renamed. A download that broke off
-/// goes on where it ended, in this run or a later one. `at` is told how many bytes are there.
 pub(crate) fn download(
     client: &Client<'_>,
     repository: &Repository,
     remote: &Remote,
     at: &mut dyn FnMut(u64),
 ) -> Result<(), HubError> {
-    let part = repository.part(&remote.etag);
-    let url = client.url_of(&remote.commit, &remote.path);
+    let way = Way {
+        url: client.url_of(&remote.commit, &remote.path),
+        part: repository.part(&remote.etag),
+        whole: repository.blob(&remote.etag),
+    };
+    download_by(client, &way, remote, at)
+}
+
+/// Brings a file's bytes to where they belong.
+///
+/// They lie in the part until all of them are there, are as many as was said and, where the tag
+/// is their SHA-256, have it; then the file is renamed. A download that broke off goes on where it
+/// ended, in this run or a later one. `at` is told how many bytes are there.
+pub(crate) fn download_by(
+    client: &Client<'_>,
+    way: &Way,
+    remote: &Remote,
+    at: &mut dyn FnMut(u64),
+) -> Result<(), HubError> {
+    let Way { url, part, whole } = way;
     let (mut tries, mut damaged) = (1, 0);
     for _ in 0..REQUESTS_MAX {
-        let before = length(&part);
-        let attempt = Attempt { client, remote, url: &url, part: &part, tries };
+        let before = length(part);
+        let attempt = Attempt { client, remote, url, part, tries };
         match attempt.run(at) {
             Ok(()) => match attempt.check() {
-                Ok(()) => {
-                    let blob = repository.blob(&remote.etag);
-                    return fs::rename(&part, &blob).map_err(HubError::file("write", blob));
-                }
+                Ok(()) => return fs::rename(part, whole).map_err(HubError::file("write", whole)),
                 Err(error) => {
-                    discard(&part)?;
+                    discard(part)?;
                     damaged += 1;
                     if damaged >= DAMAGED_MAX {
                         return Err(error);
@@ -52,7 +72,7 @@ pub(crate) fn download(
             Err(Trouble::Final(error)) => return Err(error),
             Err(Trouble::Again { wait, error }) => {
                 // Whoever brings bytes may be asked again; so a slow way is a way.
-                tries = if length(&part) > before { 1 } else { tries + 1 };
+                tries = if length(part) > before { 1 } else { tries + 1 };
                 if tries > TRIES_MAX {
                     return Err(error);
                 }
@@ -60,7 +80,7 @@ pub(crate) fn download(
             }
         }
     }
-    Err(fault(&url, REQUESTS_MAX, cut(&part, remote)))
+    Err(fault(url, REQUESTS_MAX, cut(part, remote)))
 }
 
 /// One request for what is missing.

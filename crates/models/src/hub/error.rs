@@ -65,6 +65,8 @@ pub enum AnswerFault {
     TooLong { bytes_wanted: u64 },
     #[error("the server sends another part than the one asked for")]
     OtherPart,
+    #[error("the server does not tell the file's length: say `bytes` in the catalogue")]
+    NoLength,
     #[error("the file changes while it is fetched")]
     Changes,
     #[error("the answer has no usable {0}: is it a hub that HF_ENDPOINT names?")]

@@ -1,7 +1,9 @@
 //! Models of the hub: a name, its files in the hub's own cache, and the way between them.
 //!
 //! `hf:owner/repo:quant` → list of files → choice → sizes → blobs → links of a snapshot → path.
+//! What has an address of its own and a SHA-256 is fetched by the same rules, into another place.
 
+mod address;
 mod cache;
 mod choose;
 mod client;
@@ -12,6 +14,7 @@ mod pull;
 mod removal;
 mod settings;
 
+pub(crate) use address::fetch_address;
 pub use cache::cached;
 pub use choose::{ChoiceFault, Chosen, choose};
 pub use error::{AnswerFault, HubError};

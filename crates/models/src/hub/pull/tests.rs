@@ -1,6 +1,6 @@
 //! Cases of fetching from a hub, with a small server on this machine in the hub's place.
 
-mod stand_in;
+pub(crate) mod stand_in;
 
 use std::fs;
 use std::path::{Path, PathBuf};
