@@ -4,16 +4,40 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use causeway_models::hub::{self, Hub, HubName};
-use causeway_models::{Entry, Hashes, Home, ModelsError, Named, Pip};
+use causeway_models::{Catalogue, Entry, Hashes, Home, ModelsError, Named, Pip};
 
 use crate::failure::Failure;
 use crate::progress_bar::Bar;
 
+/// What `name` means: a path, a name of the catalogue, or one on the hub.
+pub(crate) fn named(name: &str) -> Result<Named, Failure> {
+    causeway_models::named(name, &catalogue).map_err(failure)
+}
+
+/// Every name there is: the built-in ones, and those of the user's own catalogue.
+///
+/// It is the file that `$CAUSEWAY_CATALOGUE` names, which must then be there, or else
+/// `catalogue.toml` in the home, which need not.
+pub(crate) fn catalogue() -> Result<Catalogue, ModelsError> {
+    let named = std::env::var_os("CAUSEWAY_CATALOGUE").filter(|path| !path.is_empty());
+    let named = named.map(|path| std::path::absolute(&path).unwrap_or_else(|_| path.into()));
+    let own = || {
+        let path = home().ok()?.catalogue();
+        // A link that leads nowhere is a mistake, not a catalogue that nobody wrote.
+        path.symlink_metadata().is_ok().then_some(path)
+    };
+    let built_in = Catalogue::built_in();
+    match named.or_else(own) {
+        Some(path) => Ok(built_in.with_file(&path)?),
+        None => Ok(built_in),
+    }
+}
+
 /// The model that `name` means: a path, or a model that is already fetched.
 pub(crate) fn resolve(name: &str) -> Result<PathBuf, Failure> {
-    match causeway_models::named(name).map_err(failure)? {
+    match named(name)? {
         Named::Path(path) => Ok(path),
-        Named::Model(entry) => home()?.checked(entry).map_err(failure),
+        Named::Model(entry) => home()?.checked(&entry).map_err(failure),
         Named::Hub(name) => hub::there(&the_hub()?, &name).map_err(|e| failure(e.into())),
     }
 }
@@ -23,12 +47,12 @@ pub(crate) fn resolve(name: &str) -> Result<PathBuf, Failure> {
 /// Progress goes to stderr. What is there is taken as it is: no network is asked whether the hub
 /// has a newer one, so that the same name is the same model until a pull.
 pub(crate) fn resolve_or_pull(name: &str) -> Result<PathBuf, Failure> {
-    match causeway_models::named(name).map_err(failure)? {
+    match named(name)? {
         Named::Path(path) => Ok(path),
         Named::Model(entry) => {
             let home = home()?;
-            match home.checked(entry) {
-                Err(ModelsError::NotFetched { .. }) => pull(entry, &home),
+            match home.checked(&entry) {
+                Err(ModelsError::NotFetched { .. }) => pull(&entry, &home),
                 checked => checked.map_err(failure),
             }
         }
@@ -68,8 +92,8 @@ pub(crate) fn the_hub() -> Result<Hub, Failure> {
 }
 
 /// Fetches a catalogue model, where it is not there already, with progress on stderr.
-pub(crate) fn pull(entry: &'static Entry, home: &Home) -> Result<PathBuf, Failure> {
-    let mut bar = Bar::new(entry.name.to_owned());
+pub(crate) fn pull(entry: &Entry, home: &Home) -> Result<PathBuf, Failure> {
+    let mut bar = Bar::new(entry.name.clone());
     let pulled = causeway_models::pull(entry, home, &Pip::default(), &mut bar);
     bar.clear();
     pulled.map_err(failure)

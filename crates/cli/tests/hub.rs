@@ -72,7 +72,12 @@ fn a_name_on_the_hub_is_pulled_once_and_then_works_without_a_network() {
     assert_eq!(found.code, 1);
     assert!(found.stderr.contains("m-Q8_0.gguf"), "{}", found.stderr);
     let listed = run(&["models"], &[]).stdout;
-    assert!(listed.contains("hf:o/r                  1 MB  fetched      m-Q8_0.gguf"), "{listed}");
+    let row = "hf:o/r:Q8_0              1 MB  fetched      -          -              -  hub       m-Q8_0";
+    assert!(listed.contains(row), "{listed}");
+    let json = support::lines(&run(&["models", "--json"], &[]).stdout);
+    let line = json.iter().find(|line| line["name"] == "hf:o/r:Q8_0").unwrap();
+    assert_eq!(line["path"], path.display().to_string());
+    assert_eq!((&line["source"], &line["bytes"]), (&"hub".into(), &CONTENT.len().into()));
     let asked = run(&["rm", "hf:o/r"], &[]);
     assert_eq!((asked.code, path.exists()), (2, true), "{}", asked.stderr);
     let removed = run(&["rm", "--yes", "hf:o/r:q8_0"], &[]);

@@ -86,3 +86,85 @@ fn a_script_of_completions_knows_the_commands() {
     }
     assert_eq!(run(None, &["completions", "dos"]).0, 2);
 }
+
+/// A catalogue whose path is a model of the source tree.
+fn own_catalogue() -> String {
+    let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny/llama");
+    format!(
+        "schema = 1\n[[model]]\nname = \"mine\"\nsummary = \"two layers\"\npath = {:?}\n\
+         [[model]]\nname = \"gone\"\npath = \"gone.gguf\"\n\
+         [alias]\nsmall = \"smollm2:135m\"\nm = \"mine\"\n",
+        tiny.display().to_string()
+    )
+}
+
+/// A home with that catalogue; with `CAUSEWAY_CATALOGUE`, where one is given.
+fn run_with_catalogue(named: Option<&str>, args: &[&str]) -> (i32, String, String) {
+    let home = tempfile::tempdir().expect("a folder can be made");
+    let file = home.path().join("catalogue.toml");
+    std::fs::write(&file, own_catalogue()).expect("the home is writable");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_causeway"));
+    command.env_clear().env("PATH", "nowhere").env("CAUSEWAY_HOME", home.path()).args(args);
+    if let Some(named) = named {
+        command.env("CAUSEWAY_CATALOGUE", home.path().join(named));
+    }
+    let output = command.output().expect("the command was built for this test");
+    let text = |bytes| String::from_utf8(bytes).expect("the command writes UTF-8");
+    let code = output.status.code().expect("the command ends by itself");
+    (code, text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_users_names_work_wherever_a_models_name_does() {
+    let run = |args: &[&str]| run_with_catalogue(None, args);
+    let (code, stdout, stderr) = run(&["models"]);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    let line = |name: &str| {
+        let found = stdout.lines().find(|line| line.split(' ').next() == Some(name));
+        found.unwrap_or_else(|| panic!("`{name}` is not in {stdout}"))
+    };
+    let words: Vec<&str> = line("mine").split_whitespace().collect();
+    assert_eq!(words, ["mine", "1", "MB", "fetched", "llama", "F32", "256", "path", "two", "layers"]);
+    assert!(line("gone").contains("missing"), "{stdout}");
+    assert_eq!(line("small").split_whitespace().collect::<Vec<_>>(), ["small", "is", "smollm2:135m"]);
+    let (_, json, _) = run(&["models", "--json"]);
+    let lines: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
+    let [mine] = lines.as_slice() else { panic!("{json}") };
+    assert_eq!((&mine["name"], &mine["catalogue"]), (&"mine".into(), &"user".into()));
+    assert_eq!((&mine["architecture"], &mine["context"]), (&"llama".into(), &256.into()));
+    for (args, want_code, want) in [
+        (&["inspect", "m"][..], 0, ""),
+        (&["doctor", "m"], 0, ""),
+        (&["pull", "m"], 0, ""),
+        (&["logits", "-m", "m", "--ids", "1,2"], 0, ""),
+        (&["inspect", "small"], 2, "causeway: model `smollm2:135m` is not fetched yet: run `causew"),
+        (&["inspect", "mien"], 2, "causeway: no model is called `mien`: there are `mine`, "),
+        (&["inspect", "gone"], 2, "causeway: model `gone` is `"),
+        (&["rm", "--yes", "m"], 2, "causeway: `"),
+        (&["rm", "small"], 2, "causeway: model `smollm2:135m` is not fetched"),
+    ] {
+        let (code, stdout, stderr) = run(args);
+        assert_eq!(code, want_code, "{args:?} {stdout} {stderr}");
+        assert!(want_code == 0 || stderr.starts_with(want), "{args:?} {stderr}");
+    }
+}
+
+#[test]
+fn a_catalogue_with_a_mistake_is_named_and_bars_no_path() {
+    let (code, _, stderr) = run_with_catalogue(Some("other.toml"), &["models"]);
+    assert_eq!(code, 2);
+    assert!(stderr.contains("cannot read the catalogue `") && stderr.contains("other.toml`"));
+    let home = tempfile::tempdir().expect("a folder can be made");
+    let file = home.path().join("catalogue.toml");
+    std::fs::write(&file, "schema = 1\n[alias]\na = \"nothing\"\n").expect("the home is writable");
+    for args in [&["models"][..], &["inspect", "smollm2:135m"], &["pull"], &["rm", "a"]] {
+        let (code, stdout, stderr) = run(Some(home.path()), args);
+        let want = format!("causeway: `{}`, line 3: `a` stands for `nothing`", file.display());
+        assert_eq!((code, stdout.as_str()), (2, ""), "{args:?}");
+        assert!(stderr.starts_with(&want) && stderr.lines().count() == 1, "{stderr}");
+    }
+    let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny/llama");
+    let (code, _, stderr) = run(Some(home.path()), &["inspect", tiny.to_str().expect("UTF-8")]);
+    assert_eq!(code, 0, "{stderr}");
+}

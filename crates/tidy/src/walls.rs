@@ -197,7 +197,7 @@ pub const DEPENDENCIES: &[(&str, &str)] = &[
     ("tokenizers", "tokenizer.json: normalisers, pre-tokenizers, models, post-processors"),
     ("tokio", "an async runtime: sockets, timers and tasks without a thread for each"),
     ("toktrie", "the trie of a vocabulary that llguidance walks, and its words for a tokenizer"),
-    ("toml", "policy files, with line numbers in errors"),
+    ("toml", "policy files and catalogues, with line numbers in errors"),
     ("tracing", "events with typed fields, at no cost where nobody listens"),
     ("tracing-subscriber", "events as text or JSON, one line each"),
     ("ureq", "HTTP/1.1 over TLS without an async runtime: framing, proxies, certificates"),

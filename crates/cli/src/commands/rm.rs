@@ -1,6 +1,6 @@
 //! `causeway rm`: remove a model that was fetched, from the home or from the hub's cache.
 
-use std::io::{BufRead as _, IsTerminal as _};
+use std::io::{BufRead, IsTerminal as _, Write};
 use std::path::PathBuf;
 
 use causeway_models::Named;
@@ -20,6 +20,9 @@ pub(crate) struct Args {
     yes: bool,
 }
 
+/// Longest answer that is read, in bytes.
+const ANSWER_BYTES_MAX: u64 = 256;
+
 /// What goes.
 enum Going {
     File(PathBuf),
@@ -31,7 +34,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let Args { name, yes } = args;
     let (going, bytes) = going(name)?;
     let megabytes = bytes.div_ceil(1_000_000);
-    if !yes && !is_agreed(&format!("remove `{name}` and free {megabytes} MB? [y/N] "))? {
+    let question = format!("remove `{name}` and free {megabytes} MB? [y/N] ");
+    if !yes && !is_agreed(&question)? {
         eprintln!("nothing was removed");
         return Ok(());
     }
@@ -46,14 +50,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 fn going(name: &str) -> Result<(Going, u64), Failure> {
-    match causeway_models::named(name).map_err(model_path::failure)? {
+    match model_path::named(name)? {
         // What is the user's own is the user's own to remove.
         Named::Path(path) => Err(Failure::caller(anyhow::anyhow!(
             "`{}` is a path: only what `causeway pull` fetched is removed, by its name",
             path.display()
         ))),
         Named::Model(entry) => {
-            let path = model_path::home()?.file_of(entry);
+            let path = model_path::home()?.file_of(&entry);
             let found = std::fs::symlink_metadata(&path).ok().filter(|found| !found.is_dir());
             let found = found.ok_or_else(|| {
                 Failure::caller(anyhow::anyhow!("model `{}` is not fetched", entry.name))
@@ -71,14 +75,29 @@ fn going(name: &str) -> Result<(Going, u64), Failure> {
 
 /// Asks on the terminal; without one, `--yes` must have said it.
 fn is_agreed(question: &str) -> Result<bool, Failure> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
+    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
+    if !stdin.is_terminal() || !stderr.is_terminal() {
         return Err(Failure::caller(anyhow::anyhow!(
             "nobody can be asked here: say --yes to remove it"
         )));
     }
-    eprint!("{question}");
-    let mut line = String::new();
-    stdin.lock().read_line(&mut line)?;
-    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+    asked(question, stdin.lock(), &mut stderr.lock())
 }
+
+/// Puts the question and reads the answer: a line that says yes, and nothing else, is one.
+fn asked(
+    question: &str,
+    input: impl BufRead,
+    output: &mut impl Write,
+) -> Result<bool, Failure> {
+    write!(output, "{question}")?;
+    output.flush()?;
+    let mut line = String::new();
+    // An answer is short; who sends more does not answer.
+    input.take(ANSWER_BYTES_MAX).read_line(&mut line)?;
+    let answer = line.trim().to_ascii_lowercase();
+    Ok(matches!(answer.as_str(), "y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests;

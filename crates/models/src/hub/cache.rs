@@ -7,11 +7,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::choose::{Chosen, choose};
+use super::choose::{Chosen, choose, is_beside};
 use super::client::{Remote, is_commit};
 use super::error::HubError;
-use super::name::is_inside;
-use super::{Hub, HubName};
+use super::name::{is_gguf, is_inside};
+use super::{Hub, HubName, Wanted};
 
 /// Deepest folder of a snapshot that is looked into, and most files of one.
 const DEPTH_MAX: usize = 6;
@@ -135,6 +135,42 @@ pub fn cached(hub: &Hub, name: &HubName) -> Option<PathBuf> {
         Chosen::Gguf(parts) => parts.first().map(|first| snapshot.join(first)),
         Chosen::Folder(files) => is_whole(&snapshot, &files).then_some(snapshot),
     }
+}
+
+/// The models that a repository's main branch has in the cache, whole, with their paths.
+///
+/// Each has a name that means it alone: with its quantisation where that is clear, and otherwise
+/// with its file.
+#[must_use]
+pub fn models_of(hub: &Hub, owner: &str, repo: &str) -> Vec<(HubName, PathBuf)> {
+    let name = |wanted| {
+        let (owner, repo) = (owner.to_owned(), repo.to_owned());
+        HubName { owner, repo, revision: None, wanted }
+    };
+    let repository = Repository::of(hub, &name(Wanted::Default));
+    let commit = repository.commit(super::name::MAIN).unwrap_or_default();
+    let files = repository.files(&commit);
+    let mut found: Vec<(HubName, PathBuf)> = Vec::new();
+    let mut add = |name: HubName, path: PathBuf| {
+        if found.iter().all(|(_, known)| *known != path) {
+            found.push((name, path));
+        }
+    };
+    for file in files.iter().filter(|file| is_gguf(file) && !is_beside(file)) {
+        let full = name(Wanted::File(file.clone()));
+        let Some(path) = cached(hub, &full) else { continue };
+        let stem = &file[..file.len() - ".gguf".len()];
+        let stem = stem.split("-00001-of-").next().unwrap_or(stem);
+        let quant = stem.rsplit(['-', '.', '/']).next().unwrap_or(stem);
+        let short = name(Wanted::Quant(quant.to_owned()));
+        let is_clear = cached(hub, &short).as_ref() == Some(&path);
+        add(if is_clear { short } else { full }, path);
+    }
+    let folder = name(Wanted::Quant(super::choose::SAFETENSORS.to_owned()));
+    if let Some(path) = cached(hub, &folder) {
+        add(folder, path);
+    }
+    found
 }
 
 /// Whether every shard that the index names is there.

@@ -35,7 +35,7 @@ pub enum ChoiceFault {
 const QUANT_BY_DEFAULT: &str = "Q4_K_M";
 
 /// The word that asks for the folder where a repository has GGUF files too.
-const SAFETENSORS: &str = "safetensors";
+pub(crate) const SAFETENSORS: &str = "safetensors";
 
 /// Most files that a refusal lists.
 const LISTED_MAX: usize = 24;
@@ -146,7 +146,7 @@ fn groups(files: &[String]) -> Vec<Group<'_>> {
 }
 
 /// Projectors of pictures and importance matrices are GGUF files, too.
-fn is_beside(file: &str) -> bool {
+pub(crate) fn is_beside(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file).to_ascii_lowercase();
     name.starts_with("mmproj") || name.contains("imatrix")
 }

@@ -15,7 +15,7 @@ mod removal;
 mod settings;
 
 pub(crate) use address::fetch_address;
-pub use cache::cached;
+pub use cache::{cached, models_of};
 pub use choose::{ChoiceFault, Chosen, choose};
 pub use error::{AnswerFault, HubError};
 pub use name::{HubName, NameFault, PREFIX, Wanted};
