@@ -8,6 +8,10 @@ use crate::merge::{Merger, NO_TOKEN};
 use crate::split::PreTokenizer;
 use crate::vocabulary::{TokenType, Vocabulary};
 
+/// What a file lacks that was made without them, as some of `kimi-k2` are.
+const MERGES: &str = "merges, which put its words together: the model's folder with its \
+                      `tokenizer.json` has them";
+
 /// (left, right) to (rank, joined).
 type Merges = HashMap<(u32, u32), (u32, u32)>;
 
@@ -43,6 +47,13 @@ impl ByteLevel {
             *token = id.copied().filter(|id| becomes(*id)).unwrap_or(NO_TOKEN);
         }
         let merges = ranked_merges(vocabulary, &ids, becomes)?;
+        // Without them every text would fall into bytes, and a model would read what it never saw.
+        let is_word = |(id, text): (usize, &String)| {
+            vocabulary.token_type(id) == TokenType::Normal && text.chars().count() > 1
+        };
+        if merges.is_empty() && vocabulary.tokens.iter().enumerate().any(is_word) {
+            return Err(VocabularyError::Missing { what: MERGES });
+        }
         let mut words = HashMap::new();
         if pre_tokenizer.whole_words {
             let spelled = ids.iter().filter(|(_, id)| becomes(**id));

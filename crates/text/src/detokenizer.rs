@@ -31,6 +31,8 @@ pub(crate) struct Joiner {
     show_control: bool,
     /// The vocabulary's own leading space is still to come.
     strips_space: bool,
+    /// The token that was pushed last, of those that are shown.
+    last: Option<TokenId>,
     /// Bytes of a character that is not whole yet: at most three.
     held: Vec<u8>,
 }
@@ -62,7 +64,7 @@ impl Joiner {
     pub(crate) fn new(tokenizer: &Tokenizer, options: DetokenizeOptions) -> Self {
         let DetokenizeOptions { show_control, continues } = options;
         let strips_space = tokenizer.adds_space() && !continues;
-        Self { show_control, strips_space, held: Vec::new() }
+        Self { show_control, strips_space, last: None, held: Vec::new() }
     }
 
     /// As `Detokenizer::push`, by the tokenizer that it began with.
@@ -72,16 +74,37 @@ impl Joiner {
         token: TokenId,
     ) -> Result<String, TextError> {
         let mut bytes = tokenizer.piece(token)?;
-        if tokenizer.is_control(token) {
-            if !self.show_control {
-                return Ok(String::new());
-            }
-        } else if self.strips_space && !bytes.is_empty() {
+        let is_control = tokenizer.is_control(token);
+        if is_control && !self.show_control {
+            return Ok(String::new());
+        }
+        if self.last.replace(token) == Some(token) && tokenizer.collapses() {
+            return Ok(String::new());
+        }
+        if tokenizer.spaces_words() {
+            self.push_word(tokenizer, token);
+            return Ok(self.take_whole());
+        }
+        if self.strips_space && !is_control && !bytes.is_empty() {
             self.strips_space = false;
             bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
         }
         self.held.extend_from_slice(bytes);
         Ok(self.take_whole())
+    }
+
+    /// Every token shown is a word or goes on with one; the first is as it is spelled.
+    fn push_word(&mut self, tokenizer: &Tokenizer, token: TokenId) {
+        let is_control = tokenizer.is_control(token);
+        let bytes = tokenizer.piece(token).unwrap_or_default();
+        let is_first = std::mem::take(&mut self.strips_space);
+        match tokenizer.opening(token).filter(|_| is_first && !is_control) {
+            Some(opening) => self.held.extend_from_slice(opening.as_bytes()),
+            None => {
+                self.held.extend((is_control && !is_first).then_some(b' '));
+                self.held.extend_from_slice(bytes);
+            }
+        }
     }
 
     /// Moves all but an unfinished character out of the held bytes.

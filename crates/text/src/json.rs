@@ -6,26 +6,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde_json::Value;
 use tokenizers::{Encoding, Tokenizer as Library};
 
-use crate::bytes::{LetterBytes, named_byte};
+use crate::bytes::LetterBytes;
 use crate::error::{JsonFault, TextError, VocabularyError};
 use crate::markers::{Control, Markers, Piece};
-use crate::pieces::{Pieces, push_unmarked};
+use crate::pieces::Pieces;
 use crate::vocabulary::TOKENS_MAX;
 
+mod charsmap;
+mod decoding;
 mod parts;
 
-/// How the spelling of a token becomes bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Decoding {
-    ByteLevel,
-    /// Space marks are spaces, `<0xNN>` is a byte, and perhaps one leading space is dropped.
-    Marked {
-        bytes: bool,
-        strips_space: bool,
-    },
-    /// Spellings as they are.
-    Plain,
-}
+use self::decoding::{Decoding, decoding_of};
 
 /// The library's tokenizer, once for each reading of control tokens.
 #[derive(Debug)]
@@ -94,7 +85,7 @@ impl JsonTokenizer {
             let added = added.get(&id);
             pieces.push(added.is_some_and(|token| token.special), |bytes| {
                 if let Some(token) = added {
-                    bytes.extend_from_slice(token.content.as_bytes());
+                    self.decoding.push_added(token, bytes);
                 } else if let Some(text) = spelled.get(&id) {
                     self.decoding.push_bytes(text, &letters, bytes);
                 }
@@ -105,7 +96,22 @@ impl JsonTokenizer {
 
     /// Whether decoding drops one leading space.
     pub(crate) fn strips_space(&self) -> bool {
-        matches!(self.decoding, Decoding::Marked { strips_space: true, .. })
+        self.spaces_words() || matches!(self.decoding, Decoding::Marked { strips_space: true, .. })
+    }
+
+    /// Whether every token that is shown stands apart from the one before it.
+    pub(crate) fn spaces_words(&self) -> bool {
+        matches!(self.decoding, Decoding::Spaced { .. })
+    }
+
+    /// Whether a token that comes again is the same one still.
+    pub(crate) fn collapses(&self) -> bool {
+        matches!(self.decoding, Decoding::Collapsed { .. })
+    }
+
+    /// How a token is spelled where nothing stands before it.
+    pub(crate) fn opening(&self, token: u32) -> Option<String> {
+        Some(self.decoding.cleaned(&self.parsing.id_to_token(token)?))
     }
 
     /// Whether the file's own post-processing puts `bos` before a text.
@@ -169,70 +175,6 @@ fn push_tokens(library: &Library, text: &str, tokens: &mut Vec<u32>) -> Result<(
 fn encode(library: &Library, text: &str, add: bool) -> Result<Encoding, JsonFault> {
     let found = AssertUnwindSafe(|| library.encode_fast(text, add));
     catch_unwind(found).unwrap_or_else(|_| Err(GaveUp.into())).map_err(JsonFault)
-}
-
-impl Decoding {
-    fn push_bytes(self, text: &str, letters: &LetterBytes, bytes: &mut Vec<u8>) {
-        match self {
-            Self::ByteLevel => letters.push_bytes(text, bytes),
-            Self::Plain => bytes.extend_from_slice(text.as_bytes()),
-            Self::Marked { bytes: has_bytes, .. } => match named_byte(text) {
-                Some(byte) if has_bytes => bytes.push(byte),
-                _ => push_unmarked(text, bytes),
-            },
-        }
-    }
-}
-
-/// What the file's decoder does, where it is one of those that work token by token.
-fn decoding_of(decoder: &Value) -> Result<Decoding, VocabularyError> {
-    let steps = match (decoder["type"].as_str(), &decoder["decoders"]) {
-        (Some("Sequence"), Value::Array(steps)) => steps.clone(),
-        (Some(_), _) => vec![decoder.clone()],
-        _ => Vec::new(),
-    };
-    let mut decoding = Decoding::Plain;
-    for step in &steps {
-        let refusal = || VocabularyError::Decoder { decoder: name_of(step) };
-        let (mut bytes, mut strips_space) = match decoding {
-            Decoding::Marked { bytes, strips_space } => (bytes, strips_space),
-            _ => (false, false),
-        };
-        match step["type"].as_str().unwrap_or_default() {
-            "ByteLevel" if decoding == Decoding::Plain => {
-                decoding = Decoding::ByteLevel;
-                continue;
-            }
-            "Fuse" => continue,
-            "ByteFallback" => bytes = true,
-            "Replace" if is_unmarking(step) => {}
-            "Strip" if step["content"] == " " && step["stop"] == 0 => {
-                strips_space = match step["start"].as_u64() {
-                    Some(0) => false,
-                    Some(1) => true,
-                    _ => return Err(refusal()),
-                };
-            }
-            "Metaspace" if step["replacement"] == "\u{2581}" => {
-                strips_space = step["prepend_scheme"] != "never";
-            }
-            _ => return Err(refusal()),
-        }
-        if decoding == Decoding::ByteLevel {
-            return Err(refusal());
-        }
-        decoding = Decoding::Marked { bytes, strips_space };
-    }
-    Ok(decoding)
-}
-
-/// `Replace` of the space mark by a space.
-fn is_unmarking(step: &Value) -> bool {
-    step["pattern"]["String"] == "\u{2581}" && step["content"] == " "
-}
-
-fn name_of(step: &Value) -> String {
-    step["type"].as_str().unwrap_or("?").to_owned()
 }
 
 #[cfg(test)]

@@ -220,6 +220,24 @@ impl Tokenizer {
         }
     }
 
+    /// Whether every token that is shown stands apart from the one before it.
+    pub(crate) fn spaces_words(&self) -> bool {
+        matches!(&self.model, Model::Json(json) if json.spaces_words())
+    }
+
+    /// Whether a token that comes again is the same one still, as a recogniser of speech has it.
+    pub(crate) fn collapses(&self) -> bool {
+        matches!(&self.model, Model::Json(json) if json.collapses())
+    }
+
+    /// How a token is spelled where nothing stands before it, where that differs from its bytes.
+    pub(crate) fn opening(&self, token: TokenId) -> Option<String> {
+        match &self.model {
+            Model::Json(json) if json.spaces_words() => json.opening(token.0),
+            _ => None,
+        }
+    }
+
     /// The tokens that have a role of their own.
     #[must_use]
     pub fn special(&self) -> SpecialIds {

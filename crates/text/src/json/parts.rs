@@ -10,6 +10,7 @@ use crate::error::{JsonFault, VocabularyError};
 const CONTENT_BYTES_MAX: usize = 64;
 /// Most parts in a row that make a text longer: 64 bytes a part would make 64 times 64 of one.
 const GROWING_MAX: usize = 1;
+const SECOND: &str = "is the second to make a text longer";
 /// Texts in which an expression that can match nothing does so somewhere.
 const PROBES: [&str; 4] = ["", "a b", "\n1. \u{2581}\u{e9}\u{4e2d}", "Aa-_ \t'"];
 
@@ -26,7 +27,7 @@ pub(super) fn check(library: &Library) -> Result<Result<(), VocabularyError>, Js
         .chain(steps(&pre_tokenizer, "pretokenizers"))
         .find_map(|step| fault_of(step, &mut growing).map(|fault| (step, fault)));
     if let Some((step, fault)) = fault {
-        return Ok(Err(VocabularyError::Part { part: super::name_of(step), fault }));
+        return Ok(Err(VocabularyError::Part { part: name_of(step), fault }));
     }
     let drops = match library.get_model() {
         ModelWrapper::BPE(model) => model.dropout.is_some_and(|share| share > 0.0),
@@ -48,8 +49,12 @@ fn steps<'a>(part: &'a Value, list: &str) -> Vec<&'a Value> {
 
 fn fault_of(step: &Value, growing: &mut usize) -> Option<&'static str> {
     match step["type"].as_str().unwrap_or_default() {
-        // Its table of characters is followed without a look at its bounds.
-        "Precompiled" => Some("is not supported"),
+        "Precompiled" => {
+            *growing += 1;
+            let table = step["precompiled_charsmap"].as_str().unwrap_or_default();
+            let second = (*growing > GROWING_MAX).then_some(SECOND);
+            super::charsmap::fault(table, CONTENT_BYTES_MAX).or(second)
+        }
         "FixedLength" if step["length"] == 0 => Some("cuts text into pieces of no length"),
         "Replace" | "Prepend" => {
             let content = ["content", "prepend"].iter().find_map(|key| step[*key].as_str());
@@ -63,7 +68,7 @@ fn fault_of(step: &Value, growing: &mut usize) -> Option<&'static str> {
             }
             // One character for another is no growth that could add up.
             *growing += usize::from(content > 4 && step["type"] == "Replace");
-            (*growing > GROWING_MAX).then_some("is the second to make a text longer")
+            (*growing > GROWING_MAX).then_some(SECOND)
         }
         _ => None,
     }
@@ -78,6 +83,11 @@ fn matches_nothing(pattern: &Value) -> bool {
         return true;
     };
     PROBES.iter().any(|probe| expression.find_iter(probe).any(|found| found.is_empty()))
+}
+
+/// What a step calls itself.
+pub(super) fn name_of(step: &Value) -> String {
+    step["type"].as_str().unwrap_or("?").to_owned()
 }
 
 #[cfg(test)]

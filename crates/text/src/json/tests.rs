@@ -134,17 +134,27 @@ fn llamas_decoder_drops_one_leading_space() {
 }
 
 #[test]
-fn decoders_that_look_at_neighbours_are_refused() {
+fn decoders_that_look_far_are_refused() {
     for (decoder, name) in [
-        (json!({"type": "WordPiece", "prefix": "##", "cleanup": true}), "WordPiece"),
+        (json!({"type": "BPEDecoder", "suffix": "</w>"}), "BPEDecoder"),
+        (
+            json!({"type": "Sequence", "decoders": [{"type": "CTC"}, {"type": "ByteFallback"}]}),
+            "ByteFallback",
+        ),
         (json!({"type": "Strip", "content": " ", "start": 2, "stop": 0}), "Strip"),
-        (json!({"type": "Sequence", "decoders": [{"type": "CTC"}]}), "CTC"),
+        (
+            json!({"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "CTC"}]}),
+            "CTC",
+        ),
     ] {
         let refusal = decoding_of(&decoder).unwrap_err().to_string();
         let sentence = format!("`tokenizer.json` decodes by `{name}`, which is not supported");
         assert_eq!(refusal, sentence);
     }
-    assert_eq!(decoding_of(&Value::Null).unwrap(), Decoding::Plain);
+    let fused = json!({"type": "Sequence", "decoders": [{"type": "Fuse"}]});
+    assert_eq!(decoding_of(&fused).unwrap(), Decoding::Plain);
+    let spaced = Decoding::Spaced { prefix: None, cleans: false };
+    assert_eq!(decoding_of(&Value::Null).unwrap(), spaced);
 }
 
 #[test]

@@ -47,6 +47,19 @@ fn values_must_be_in_range() {
 }
 
 #[test]
+fn words_need_merges() {
+    let sentence = "the vocabulary has no merges, which put its words together: the model's folder \
+                    with its `tokenizer.json` has them";
+    check(toy::byte_level(), |v| v.merges.clear(), sentence);
+    let mut letters = toy::byte_level();
+    letters.merges.clear();
+    letters.tokens.truncate(256);
+    letters.types.truncate(256);
+    letters.special = SpecialIds::default();
+    assert!(Tokenizer::from_vocabulary(&letters).is_ok());
+}
+
+#[test]
 fn merges_must_name_tokens() {
     for merge in ["h ü", "x y", "hello", "", " ", "h e l"] {
         let sentence =
