@@ -72,7 +72,8 @@ fn a_name_on_the_hub_is_pulled_once_and_then_works_without_a_network() {
     assert_eq!(found.code, 1);
     assert!(found.stderr.contains("m-Q8_0.gguf"), "{}", found.stderr);
     let listed = run(&["models"], &[]).stdout;
-    let row = "hf:o/r:Q8_0              1 MB  fetched      -          -              -  hub       m-Q8_0";
+    let row =
+        "hf:o/r:Q8_0              1 MB  fetched      -          -              -  hub       m-Q8_0";
     assert!(listed.contains(row), "{listed}");
     let json = support::lines(&run(&["models", "--json"], &[]).stdout);
     let line = json.iter().find(|line| line["name"] == "hf:o/r:Q8_0").unwrap();

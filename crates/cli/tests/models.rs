@@ -124,9 +124,15 @@ fn a_users_names_work_wherever_a_models_name_does() {
         found.unwrap_or_else(|| panic!("`{name}` is not in {stdout}"))
     };
     let words: Vec<&str> = line("mine").split_whitespace().collect();
-    assert_eq!(words, ["mine", "1", "MB", "fetched", "llama", "F32", "256", "path", "two", "layers"]);
+    assert_eq!(
+        words,
+        ["mine", "1", "MB", "fetched", "llama", "F32", "256", "path", "two", "layers"]
+    );
     assert!(line("gone").contains("missing"), "{stdout}");
-    assert_eq!(line("small").split_whitespace().collect::<Vec<_>>(), ["small", "is", "smollm2:135m"]);
+    assert_eq!(
+        line("small").split_whitespace().collect::<Vec<_>>(),
+        ["small", "is", "smollm2:135m"]
+    );
     let (_, json, _) = run(&["models", "--json"]);
     let lines: Vec<serde_json::Value> =
         json.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
@@ -138,7 +144,11 @@ fn a_users_names_work_wherever_a_models_name_does() {
         (&["doctor", "m"], 0, ""),
         (&["pull", "m"], 0, ""),
         (&["logits", "-m", "m", "--ids", "1,2"], 0, ""),
-        (&["inspect", "small"], 2, "causeway: model `smollm2:135m` is not fetched yet: run `causew"),
+        (
+            &["inspect", "small"],
+            2,
+            "causeway: model `smollm2:135m` is not fetched yet: run `causew",
+        ),
         (&["inspect", "mien"], 2, "causeway: no model is called `mien`: there are `mine`, "),
         (&["inspect", "gone"], 2, "causeway: model `gone` is `"),
         (&["rm", "--yes", "m"], 2, "causeway: `"),

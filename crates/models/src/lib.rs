@@ -14,8 +14,8 @@ mod pull;
 mod wheel;
 
 pub use catalogue::{
-    Alias, Carrier, Catalogue, CatalogueError, DEFAULT_MODEL, Entry, EntryFault, Model, Origin, Part,
-    Source,
+    Alias, Carrier, Catalogue, CatalogueError, DEFAULT_MODEL, Entry, EntryFault, Model, Origin,
+    Part, Source,
 };
 pub use error::{FetchError, ModelsError};
 pub use fetch::Pip;

@@ -21,8 +21,9 @@ pub(crate) struct Draft {
 impl Draft {
     /// Starts an empty file at `path`.
     pub(crate) fn create(path: PathBuf, entry: &Entry) -> Result<Self, ModelsError> {
-        let file = File::create(&path)
-            .map_err(|source| ModelsError::write("create", &path, entry.bytes.unwrap_or_default(), source))?;
+        let file = File::create(&path).map_err(|source| {
+            ModelsError::write("create", &path, entry.bytes.unwrap_or_default(), source)
+        })?;
         Ok(Self { path, file, hasher: sha2::Sha256::new(), bytes: 0 })
     }
 
@@ -63,9 +64,9 @@ impl Draft {
     }
 
     fn write(&mut self, piece: &[u8], entry: &Entry) -> Result<(), ModelsError> {
-        self.file
-            .write_all(piece)
-            .map_err(|source| ModelsError::write("write", &self.path, entry.bytes.unwrap_or_default(), source))?;
+        self.file.write_all(piece).map_err(|source| {
+            ModelsError::write("write", &self.path, entry.bytes.unwrap_or_default(), source)
+        })?;
         self.hasher.update(piece);
         self.bytes += piece.len() as u64;
         Ok(())
@@ -82,9 +83,9 @@ impl Draft {
         if found != entry.sha256 {
             return refuse(FetchError::WrongHash { found, wanted: entry.sha256 });
         }
-        self.file
-            .sync_all()
-            .map_err(|source| ModelsError::write("write", &self.path, entry.bytes.unwrap_or_default(), source))?;
+        self.file.sync_all().map_err(|source| {
+            ModelsError::write("write", &self.path, entry.bytes.unwrap_or_default(), source)
+        })?;
         Ok(self.path)
     }
 }

@@ -148,12 +148,7 @@ fn blob_hash(path: &Path) -> Option<String> {
     causeway_models::Sha256::from_hex(name).map(|hash| hash.to_string())
 }
 
-fn write_list(
-    out: &mut impl Write,
-    rows: &[Row],
-    catalogue: &Catalogue,
-    home: &Home,
-) -> Outcome {
+fn write_list(out: &mut impl Write, rows: &[Row], catalogue: &Catalogue, home: &Home) -> Outcome {
     writeln!(out, "models live in {}", home.models().display())?;
     writeln!(
         out,

@@ -85,11 +85,7 @@ fn is_agreed(question: &str) -> Result<bool, Failure> {
 }
 
 /// Puts the question and reads the answer: a line that says yes, and nothing else, is one.
-fn asked(
-    question: &str,
-    input: impl BufRead,
-    output: &mut impl Write,
-) -> Result<bool, Failure> {
+fn asked(question: &str, input: impl BufRead, output: &mut impl Write) -> Result<bool, Failure> {
     write!(output, "{question}")?;
     output.flush()?;
     let mut line = String::new();

@@ -146,9 +146,9 @@ impl Reader<'_> {
             match self.known.aliases.iter().find(|next| next.name == *of) {
                 Some(next) if !is_loop => of = &next.of,
                 found => {
-                    let nearest = self.known.nearest(of).into_iter();
+                    let mut nearest = self.known.nearest(of).into_iter();
                     // An alias that leads nowhere is nobody's way out of another.
-                    let nearest = nearest.filter(|name| !way.contains(name)).next();
+                    let nearest = nearest.find(|name| !way.contains(name));
                     let nearest = nearest.filter(|_| found.is_none());
                     return Err(EntryFault::Alias { way, nearest });
                 }
@@ -237,7 +237,9 @@ fn is_file_name(name: &str) -> bool {
 fn is_address(url: &str) -> bool {
     let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let is_plain = |c: char| c.is_ascii_graphic();
-    host.is_some_and(|host| !host.is_empty() && !host.starts_with('/') && host.chars().all(is_plain))
+    host.is_some_and(|host| {
+        !host.is_empty() && !host.starts_with('/') && host.chars().all(is_plain)
+    })
 }
 
 /// The line of a place in a text, from 1.

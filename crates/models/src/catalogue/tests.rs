@@ -127,10 +127,7 @@ fn a_mistake_is_told_with_its_line_and_its_key() {
             "url = \"https://a/b\"\nsha256 = \"12\"",
             "C, line 3: `x` has a `sha256` that is none: 64 hexadecimal digits are wanted",
         ),
-        (
-            "path = \"a\"\nbytes = 1",
-            "C, line 3: `x` has `bytes`, which says nothing of a `path`",
-        ),
+        ("path = \"a\"\nbytes = 1", "C, line 3: `x` has `bytes`, which says nothing of a `path`"),
         (
             "hf = \"hf:a\"",
             "C, line 3: `x` is of the hub, but `hf:a` is no model on the hub: it has no owner and \
@@ -140,7 +137,8 @@ fn a_mistake_is_told_with_its_line_and_its_key() {
     ] {
         check_refused(&model(rest), &want.replacen('C', "`C`", 1));
     }
-    let url = |url: &str, rest: &str| model(&format!("url = \"{url}\"\nsha256 = \"{SHA}\"\n{rest}"));
+    let url =
+        |url: &str, rest: &str| model(&format!("url = \"{url}\"\nsha256 = \"{SHA}\"\n{rest}"));
     check_refused(
         &url("file:///a", ""),
         "`C`, line 3: `x` has the address `file:///a`: one that begins with `https://` or \

@@ -274,7 +274,9 @@ impl<'h> Client<'h> {
 
     /// Tries until it works, until no other try will, or until [`TRIES_MAX`].
     pub(crate) fn retried<T>(
-        &self, mut each: impl FnMut(usize) -> Result<T, Trouble>) -> Result<T, HubError> {
+        &self,
+        mut each: impl FnMut(usize) -> Result<T, Trouble>,
+    ) -> Result<T, HubError> {
         let mut tries = 1;
         loop {
             match each(tries) {

