@@ -62,24 +62,95 @@ fn a_model_that_is_well_is_said_to_be_well() {
     }
 }
 
+/// What is said of one check, and the verdict.
+fn said(path: &Path, name: &str) -> (String, String) {
+    let ran = causeway(&["doctor", "--json", path.to_str().unwrap()]);
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    let checks = found["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["name"] == name).unwrap();
+    (check["verdict"].as_str().unwrap().to_owned(), check["said"].as_str().unwrap().to_owned())
+}
+
+/// What is said of a copy of the small model, under a name of its own.
+fn said_of_copy(
+    file_name: &str,
+    damage: impl FnOnce(&mut Vec<u8>),
+    name: &str,
+) -> (String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(file_name);
+    let mut bytes = fs::read(file()).unwrap();
+    damage(&mut bytes);
+    fs::write(&path, bytes).unwrap();
+    said(&path, name)
+}
+
+#[test]
+fn a_name_that_promises_answers_wants_a_template() {
+    let gone = |bytes: &mut Vec<u8>| {
+        replace(bytes, "tokenizer.chat_template", "tokenizer.chat_tempest!");
+    };
+    for (name, want) in [
+        (
+            "m-Instruct-Q4_1.gguf",
+            "there is none, though the name `m-Instruct-Q4_1` promises answers",
+        ),
+        ("m-item.gguf", "there is none: a base model"),
+    ] {
+        let (verdict, found) = said_of_copy(name, gone, "template");
+        assert!(verdict == "unusual" && found.starts_with(want), "{found}");
+    }
+}
+
+#[test]
+fn a_text_that_begins_twice_is_unusual() {
+    let twice = |bytes: &mut Vec<u8>| {
+        let (from, to) = ("<|im_start|>system\nYou are", "<|im_start|><|im_start|>  ");
+        replace(bytes, from, to);
+    };
+    let (verdict, found) = said_of_copy("m.gguf", twice, "template");
+    let want = "a text begins 2 times in what it renders: its own BOS is twice";
+    assert_eq!((verdict.as_str(), found.as_str()), ("unusual", want));
+}
+
+#[test]
+fn a_question_through_the_template_is_answered() {
+    let (verdict, found) = said(&file(), "question");
+    assert_eq!(verdict, "ok");
+    assert!(found.contains("Paris"), "{found}");
+}
+
+#[test]
+fn a_context_beyond_what_scaling_reaches_is_unusual() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny/qwen2_yarn");
+    for file in fs::read_dir(&from).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+    }
+    let config = folder.path().join("config.json");
+    let mut fields: Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+    fields["max_position_embeddings"] = 1024.into();
+    fs::write(&config, fields.to_string()).unwrap();
+    let (verdict, found) = said(folder.path(), "positions");
+    let want = "the context is 1024, and RoPE's scaling reaches 256";
+    assert_eq!((verdict.as_str(), found.as_str()), ("unusual", want));
+}
+
 #[test]
 fn scaled_positions_are_said_with_what_was_trained() {
     let tiny = |name: &str| {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny").join(name);
-        let ran = causeway(&["doctor", "--json", path.to_str().unwrap()]);
-        let found: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
-        let checks = found["checks"].as_array().unwrap();
-        let check = checks.iter().find(|check| check["name"] == "positions").unwrap();
-        (check["verdict"].as_str().unwrap().to_owned(), check["said"].as_str().unwrap().to_owned())
+        let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tiny");
+        said(&tiny.join(name), "positions")
     };
-    for (name, verdict, said) in [
+    for (name, verdict, want) in [
         ("llama", "ok", "as trained"),
         ("llama_linear_bias", "unusual", "RoPE is scaled (linear by 4)"),
         ("llama_rope3", "unusual", "RoPE is scaled (llama3 by 8), 128 positions trained"),
         ("qwen2_yarn", "unusual", "RoPE is scaled (yarn by 4), 64 positions trained"),
         ("phi3_longrope", "unusual", "RoPE is scaled (longrope), 64 positions trained"),
     ] {
-        assert_eq!(tiny(name), (verdict.to_owned(), said.to_owned()), "{name}");
+        assert_eq!(tiny(name), (verdict.to_owned(), want.to_owned()), "{name}");
     }
 }
 

@@ -47,13 +47,19 @@ pub enum ModelsError {
     File { operation: &'static str, path: PathBuf, source: io::Error },
     /// The download failed.
     #[error("cannot fetch `{name}`")]
-    Fetch { name: String, source: FetchError },
+    Fetch { name: String, source: Box<FetchError> },
     /// A name on the hub came to nothing.
     #[error(transparent)]
     Hub(#[from] HubError),
     /// The user's catalogue cannot be read.
     #[error(transparent)]
-    Catalogue(#[from] CatalogueError),
+    Catalogue(Box<CatalogueError>),
+}
+
+impl From<CatalogueError> for ModelsError {
+    fn from(error: CatalogueError) -> Self {
+        Self::Catalogue(Box::new(error))
+    }
 }
 
 /// Why a download did not become a model.

@@ -158,7 +158,7 @@ impl PipFailure {
                 path: folder,
                 source: std::io::ErrorKind::PermissionDenied.into(),
             },
-            Self::Fetch(source) => ModelsError::Fetch { name, source },
+            Self::Fetch(source) => ModelsError::Fetch { name, source: Box::new(source) },
         }
     }
 }

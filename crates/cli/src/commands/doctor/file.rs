@@ -15,7 +15,7 @@ const SMALL_ELEMENTS: usize = 2_000_000_000;
 
 pub(super) fn checks(file: &ModelFile) -> Vec<Check> {
     let mut checks = match Config::of(file) {
-        Ok(config) => vec![architecture(&config), positions(&config)],
+        Ok(config) => vec![architecture(&config), fields(&config), positions(&config)],
         Err(error) => vec![Check::wrong("architecture", told(error))],
     };
     checks.extend([bytes(file), types(file), values(file), sampling(file)]);
@@ -45,8 +45,33 @@ fn architecture(config: &Config) -> Check {
     )
 }
 
+/// What else sets the model apart, where it is not as most models have it.
+fn fields(config: &Config) -> Check {
+    let bases: Vec<String> = config.ropes.iter().map(|rope| rope.base.to_string()).collect();
+    let mut said = vec![format!("norm epsilon {}", config.norm_eps)];
+    said.extend((!bases.is_empty()).then(|| format!("RoPE base {}", bases.join(" and "))));
+    let layers = &config.layers;
+    let windows: Vec<usize> = layers.iter().filter_map(|layer| layer.window).collect();
+    if let Some(window) = windows.first() {
+        said.push(format!("a window of {window} in {} of {} layers", windows.len(), layers.len()));
+    }
+    let without = layers.iter().filter(|layer| layer.rope.is_none()).count();
+    said.extend((without > 0).then(|| format!("{without} layers without RoPE")));
+    if let Some(experts) = &config.experts {
+        said.push(format!("{} of {} experts a token", experts.used, experts.count));
+    }
+    Check::ok("fields", said.join(", "))
+}
+
 /// Positions beyond those that were trained are made by scaling, which costs quality.
 fn positions(config: &Config) -> Check {
+    let context = config.shape.context_len;
+    let reaches = config.ropes.iter().filter_map(|rope| reach(&rope.scaling));
+    let reached = reaches.fold(f64::INFINITY, f64::min);
+    if reached < context as f64 {
+        let said = format!("the context is {context}, and RoPE's scaling reaches {reached:.0}");
+        return Check::unusual("positions", said);
+    }
     let scaled = config.ropes.iter().find_map(|rope| match &rope.scaling {
         RopeScaling::None => None,
         RopeScaling::Linear { factor } => Some((format!("linear by {factor}"), None)),
@@ -62,6 +87,15 @@ fn positions(config: &Config) -> Check {
     let Some((how, trained)) = scaled else { return Check::ok("positions", "as trained") };
     let trained = trained.map(|count| format!(", {count} positions trained")).unwrap_or_default();
     Check::unusual("positions", format!("RoPE is scaled ({how}){trained}"))
+}
+
+/// The positions that scaling was meant for, where it says so.
+fn reach(scaling: &RopeScaling) -> Option<f64> {
+    match scaling {
+        RopeScaling::Llama3 { factor, original, .. }
+        | RopeScaling::Yarn { factor, original, .. } => Some(f64::from(*factor) * *original as f64),
+        _ => None,
+    }
 }
 
 /// Bytes between and behind the tensors that none of them accounts for.

@@ -1,5 +1,6 @@
 //! What a model's text side does: its vocabulary, a round trip, its template, its ends.
 
+use causeway_request::TokenId;
 use causeway_session::Loaded;
 use causeway_text::{Chat, ChatValue, DetokenizeOptions, Text};
 
@@ -26,7 +27,7 @@ pub(super) fn checks(loaded: &Loaded) -> Vec<Check> {
         pre_tokenizer(loaded),
         round_trip(text),
         ends(text),
-        template(text),
+        template(loaded, text),
     ]
 }
 
@@ -91,12 +92,43 @@ fn ends(text: &Text) -> Check {
         let said = "no token ends an answer: every run goes on to its limit";
         return Check::unusual("end of text", said);
     }
+    if !text.tokenizer.end_tokens().iter().any(|&token| text.tokenizer.is_control(token)) {
+        let said = format!("{}: text like any other, by the file's own types", ends.join(" "));
+        return Check::unusual("end of text", said);
+    }
     Check::ok("end of text", ends.join(" "))
 }
 
+/// Words of a name that promise answers.
+const ANSWERING: &[&str] = &["instruct", "chat", "-it", "assistant"];
+
+/// The name that promises answers, where one does.
+fn promise(loaded: &Loaded) -> Option<String> {
+    let metadata = loaded.file.metadata();
+    let keys = ["general.name", "general.basename", "general.finetune"];
+    let names = keys.iter().filter_map(|key| metadata.string(key).ok().flatten());
+    let own = loaded.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let mut names = names.map(str::to_owned).chain(own);
+    names.find(|name| {
+        let name = format!("-{}", name.to_ascii_lowercase().replace([' ', '_', '.'], "-"));
+        ANSWERING.iter().any(|word| match name.split_once(word) {
+            // `-it` is a word by itself.
+            Some((_, rest)) => *word != "-it" || rest.is_empty() || rest.starts_with('-'),
+            None => false,
+        })
+    })
+}
+
 /// A conversation through the template, with an answer in the middle whose end can be seen.
-fn template(text: &Text) -> Check {
+fn template(loaded: &Loaded, text: &Text) -> Check {
     if text.template.is_none() {
+        if let Some(name) = promise(loaded) {
+            let said = format!(
+                "there is none, though the name `{name}` promises answers: what is asked is \
+                 continued, not answered"
+            );
+            return Check::unusual("template", said);
+        }
         let said = "there is none: a base model, which continues text and does not answer it";
         return Check::unusual("template", said);
     }
@@ -123,5 +155,19 @@ fn template(text: &Text) -> Check {
         );
         return Check::unusual("template", said);
     }
+    let begins = match text.chat(&chat) {
+        Ok(tokens) => beginnings(text, &tokens),
+        Err(error) => return Check::wrong("template", told(error)),
+    };
+    if begins > 1 {
+        let said = format!("a text begins {begins} times in what it renders: its own BOS is twice");
+        return Check::unusual("template", said);
+    }
     Check::ok("template", format!("renders a conversation in {} bytes", rendered.len()))
+}
+
+/// How often BOS stands at the start of a prompt.
+fn beginnings(text: &Text, tokens: &[TokenId]) -> usize {
+    let bos = text.tokenizer.special().bos.map(TokenId);
+    tokens.iter().take_while(|&&token| Some(token) == bos).count()
 }
