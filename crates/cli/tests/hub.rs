@@ -87,6 +87,50 @@ fn a_name_on_the_hub_is_pulled_once_and_then_works_without_a_network() {
     assert_eq!((own.code, Path::new("Cargo.toml").exists()), (2, true), "{}", own.stderr);
 }
 
+/// SHA-256 of `CONTENT`.
+const SHA256: &str = "0607158367535b832fac2b6740808c7958525279d81bb2c4483754ad2d610a44";
+
+#[test]
+fn an_address_of_a_users_catalogue_is_pulled_once_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, endpoint) = (folder.path(), hub());
+    let catalogue = format!(
+        "schema = 1\n[[model]]\nname = \"own:1b\"\nurl = \"{endpoint}/o/r/resolve/main/x\"\n\
+         sha256 = \"{SHA256}\"\n[[model]]\nname = \"other\"\n\
+         url = \"{endpoint}/o/r/resolve/main/x\"\nsha256 = \"{}\"\n\
+         [[model]]\nname = \"kept\"\nhf = \"hf:o/r:Q8_0\"\n[alias]\nmine = \"own:1b\"\n",
+        SHA256.replace('0', "1")
+    );
+    std::fs::write(home.join("catalogue.toml"), catalogue).unwrap();
+    let home_text = home.to_str().unwrap();
+    let run = |args: &[&str]| run(home, &endpoint, args, &[("CAUSEWAY_HOME", home_text)]);
+    let path = home.join("models/own-1b.gguf");
+    let pulled = run(&["pull", "mine", "kept"]);
+    let want = format!("mine  {}\nkept  ", path.display());
+    assert!(pulled.code == 0 && pulled.stdout.starts_with(&want), "{pulled:?}");
+    assert_eq!(std::fs::read(&path).unwrap(), CONTENT);
+    let listed = support::lines(&run(&["models", "--json"]).stdout);
+    let source = |name: &str| {
+        let line = listed.iter().find(|line| line["name"] == name);
+        line.map(|line| (line["source"].clone(), line["catalogue"].clone()))
+    };
+    assert_eq!(source("own:1b"), Some(("url".into(), "user".into())));
+    assert_eq!(source("kept"), Some(("hub".into(), "user".into())));
+    assert_eq!(source("other"), None);
+    let wrong = run(&["pull", "other"]);
+    assert_eq!(wrong.code, 1);
+    assert!(
+        wrong.stderr.contains("`other` has sha256 ") && !home.join("models/other.gguf").exists()
+    );
+    let asked = run(&["rm", "mine"]);
+    assert_eq!((asked.code, path.exists()), (2, true), "{asked:?}");
+    let removed = run(&["rm", "-y", "mine"]);
+    let want = "removed `mine` (own:1b): 1 MB are free again\n";
+    assert_eq!((removed.stderr.as_str(), path.exists()), (want, false));
+    let removed = run(&["rm", "-y", "kept"]);
+    assert!(removed.stderr.starts_with("removed `kept` (hf:o/r:Q8_0): "), "{removed:?}");
+}
+
 #[test]
 fn what_the_hub_does_not_have_is_one_sentence() {
     let folder = tempfile::tempdir().unwrap();

@@ -47,6 +47,17 @@ impl Home {
         self.models().join(&entry.file_name)
     }
 
+    /// Where downloads from an address are kept until they are whole.
+    pub(crate) fn partial(&self) -> PathBuf {
+        self.models().join(".partial")
+    }
+
+    /// Where the bytes of such a download lie, where one broke off.
+    #[must_use]
+    pub fn partial_of(&self, entry: &Entry) -> PathBuf {
+        crate::hub::partial(&self.partial(), entry)
+    }
+
     /// Where a user's own catalogue is looked for.
     #[must_use]
     pub fn catalogue(&self) -> PathBuf {

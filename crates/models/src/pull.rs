@@ -44,7 +44,7 @@ pub fn pull(
         return Ok(path);
     }
     if let Carrier::Url(url) = &entry.carrier {
-        let partial = folder.join(".partial");
+        let partial = home.partial();
         let draft = fetch_address(url, entry, &partial, progress)?;
         let path = place(&draft, entry, home)?;
         // Parts of other models stay; an empty folder goes.

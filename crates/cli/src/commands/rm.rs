@@ -25,31 +25,34 @@ const ANSWER_BYTES_MAX: u64 = 256;
 
 /// What goes.
 enum Going {
-    File(PathBuf),
+    Files(Vec<PathBuf>),
     Hub(Removal),
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Outcome {
     let Args { name, yes } = args;
-    let (going, bytes) = going(name)?;
+    let (going, bytes, meant) = going(name)?;
+    // Whoever types an alias is told what goes.
+    let name = if meant == *name { format!("`{name}`") } else { format!("`{name}` ({meant})") };
     let megabytes = bytes.div_ceil(1_000_000);
-    let question = format!("remove `{name}` and free {megabytes} MB? [y/N] ");
+    let question = format!("remove {name} and free {megabytes} MB? [y/N] ");
     if !yes && !is_agreed(&question)? {
         eprintln!("nothing was removed");
         return Ok(());
     }
     match going {
-        Going::File(path) => std::fs::remove_file(path).map_err(Failure::from)?,
+        Going::Files(paths) => paths.iter().try_for_each(std::fs::remove_file)?,
         Going::Hub(removal) => {
             removal.run().map_err(|error| model_path::failure(error.into()))?;
         }
     }
-    eprintln!("removed `{name}`: {megabytes} MB are free again");
+    eprintln!("removed {name}: {megabytes} MB are free again");
     Ok(())
 }
 
-fn going(name: &str) -> Result<(Going, u64), Failure> {
+/// What goes, its bytes, and the name it has in full.
+fn going(name: &str) -> Result<(Going, u64, String), Failure> {
     match model_path::named(name)? {
         // What is the user's own is the user's own to remove.
         Named::Path(path) => Err(Failure::caller(anyhow::anyhow!(
@@ -57,18 +60,27 @@ fn going(name: &str) -> Result<(Going, u64), Failure> {
             path.display()
         ))),
         Named::Model(entry) => {
-            let path = model_path::home()?.file_of(&entry);
-            let found = std::fs::symlink_metadata(&path).ok().filter(|found| !found.is_dir());
-            let found = found.ok_or_else(|| {
-                Failure::caller(anyhow::anyhow!("model `{}` is not fetched", entry.name))
-            })?;
-            Ok((Going::File(path), found.len()))
+            let home = model_path::home()?;
+            let mut paths = vec![home.file_of(&entry), home.partial_of(&entry)];
+            let length = |path: &PathBuf| {
+                let found = std::fs::symlink_metadata(path).ok().filter(|found| !found.is_dir());
+                found.map(|found| found.len())
+            };
+            paths.retain(|path| length(path).is_some());
+            if paths.is_empty() {
+                return Err(Failure::caller(anyhow::anyhow!(
+                    "model `{}` is not fetched",
+                    entry.name
+                )));
+            }
+            let bytes = paths.iter().filter_map(length).sum();
+            Ok((Going::Files(paths), bytes, entry.name))
         }
         Named::Hub(name) => {
             let removal = hub::removal(&model_path::the_hub()?, &name)
                 .map_err(|error| model_path::failure(error.into()))?;
             let bytes = removal.bytes;
-            Ok((Going::Hub(removal), bytes))
+            Ok((Going::Hub(removal), bytes, name.to_string()))
         }
     }
 }

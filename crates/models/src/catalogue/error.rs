@@ -62,7 +62,9 @@ impl CatalogueError {
     #[must_use]
     pub fn is_callers_mistake(&self) -> bool {
         match self {
-            Self::File { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::File { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData)
+            }
             Self::Length { .. } | Self::Toml { .. } | Self::Schema { .. } | Self::Entry { .. } => {
                 true
             }

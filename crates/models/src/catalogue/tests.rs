@@ -219,6 +219,8 @@ fn a_file_that_cannot_be_read_is_named() {
     assert!(absent.is_callers_mistake());
     let folder = tempfile::tempdir().unwrap();
     assert!(!read(folder.path()).is_callers_mistake());
+    fs::write(folder.path().join("c.toml"), b"schema = 1 # \xff").unwrap();
+    assert!(read(&folder.path().join("c.toml")).is_callers_mistake());
     let (_folder, long) = with(&"#\n".repeat(1 << 20));
     assert_eq!(long.unwrap_err(), "the catalogue `C` has more than 1048576 bytes");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Hub;
 use super::client::{Ask, Client, Remote, fault, header};
-use super::download::{Way, download_by, length};
+use super::download::{Way, download_by};
 use super::error::{AnswerFault, HubError};
 use crate::{Entry, ModelsError, Progress};
 
@@ -21,6 +21,11 @@ pub(crate) fn fetch_address(
     progress: &mut dyn Progress,
 ) -> Result<PathBuf, ModelsError> {
     fetch_by(&nowhere(), url, entry, folder, progress)
+}
+
+/// Where the bytes of an unfinished download are; `folder` is that of all of them.
+pub(crate) fn partial(folder: &Path, entry: &Entry) -> PathBuf {
+    folder.join(format!("{}.incomplete", entry.sha256))
 }
 
 /// No hub: nothing has its origin, so nobody is shown a token.
@@ -48,11 +53,7 @@ fn fetch_by(
         None => announced(&client, url)?,
     };
     let etag = entry.sha256.to_string();
-    let whole = folder.join(&etag);
-    if length(&whole) == bytes {
-        return Ok(whole);
-    }
-    let part = folder.join(format!("{etag}.incomplete"));
+    let (part, whole) = (partial(folder, entry), folder.join(&etag));
     let way = Way { url: url.to_owned(), part, whole };
     let remote = Remote { path: entry.name.clone(), etag, bytes, commit: String::new() };
     let mut at = |there| progress.at(there, bytes);

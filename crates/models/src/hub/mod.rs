@@ -14,7 +14,7 @@ mod pull;
 mod removal;
 mod settings;
 
-pub(crate) use address::fetch_address;
+pub(crate) use address::{fetch_address, partial};
 pub use cache::{cached, models_of};
 pub use choose::{ChoiceFault, Chosen, choose};
 pub use error::{AnswerFault, HubError};
