@@ -169,7 +169,7 @@ impl Script {
         let tokenizer = Tokenizer::from_vocabulary(&vocabulary)
             .map_err(|error: VocabularyError| TextError::from(error))?;
         let template = Template::new(self.template.as_deref().unwrap_or(TEMPLATE))?;
-        Ok(Text { tokenizer: tokenizer.into(), template: Some(template) })
+        Ok(Text::new(tokenizer, Some(template)))
     }
 }
 

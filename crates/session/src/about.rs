@@ -54,7 +54,7 @@ impl Loaded {
             path: self.path.clone(),
             vocab_size: self.model.config().shape.vocab_size,
             context_len: self.model.context_len(),
-            end_tokens: self.end_tokens(),
+            end_tokens: self.end_tokens()?,
             has_text: self.text.is_some(),
             isa: self.model.kernels().isa().name(),
             threads: self.model.threads(),

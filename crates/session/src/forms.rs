@@ -136,7 +136,7 @@ impl FormPlan {
 
 /// How a template writes calls, by the words that it writes them with.
 fn tool_format(text: &Text) -> Option<ToolFormat> {
-    let source = text.template.as_ref()?.source();
+    let source = text.tool_template_source()?;
     if source.contains("<tool_call>") {
         return Some(ToolFormat::Qwen);
     }

@@ -79,10 +79,23 @@ impl Loaded {
         self.text.as_ref().ok_or_else(|| PromptError::NoTokenizer { path: self.path.clone() })
     }
 
-    /// The tokens that end an answer by the model's own word.
-    #[must_use]
-    pub fn end_tokens(&self) -> Vec<TokenId> {
-        self.text.as_ref().map_or_else(Vec::new, |text| text.tokenizer.end_tokens().to_vec())
+    /// The tokens that end an answer by the model's own word; a folder without a tokenizer has
+    /// those that its `generation_config.json` names.
+    ///
+    /// # Errors
+    /// A `generation_config.json` that cannot be read.
+    pub fn end_tokens(&self) -> Result<Vec<TokenId>, SessionError> {
+        match (&self.text, self.file.folder()) {
+            (Some(text), _) => Ok(text.tokenizer.end_tokens().to_vec()),
+            (None, Some(folder)) => {
+                let mut ends: Vec<_> =
+                    Text::generation_ends(folder)?.into_iter().map(TokenId).collect();
+                ends.sort_unstable();
+                ends.dedup();
+                Ok(ends)
+            }
+            (None, None) => Ok(Vec::new()),
+        }
     }
 
     /// The type that holds most of the weights' bytes.

@@ -36,13 +36,10 @@ pub struct Prompt {
 ///
 /// # Errors
 /// A template that cannot be read.
-pub fn with_template(mut text: Text, file: &PolicyFile) -> Result<Text, SessionError> {
-    if let Some(source) = &file.prompt.template {
-        let template = ChatTemplate::new(source);
-        let unread = |source| PromptError::Template { source: Box::new(source) };
-        text.template = Some(template.map_err(unread)?);
-    }
-    Ok(text)
+pub fn with_template(text: Text, file: &PolicyFile) -> Result<Text, SessionError> {
+    let Some(source) = &file.prompt.template else { return Ok(text) };
+    let unread = |source| PromptError::Template { source: Box::new(source) };
+    Ok(text.with_template(ChatTemplate::new(source).map_err(unread)?))
 }
 
 /// Makes the prompt, with the policy's system text and response prefill; its template is in
@@ -148,7 +145,7 @@ fn chat(mut chat: Chat, file: &PolicyFile, text: &Text) -> Result<Prompt, Sessio
     let rendered = text.render(&opening)?.text;
     let tokens = text.chat(&chat)?;
     let prefilled = text.prefilled(&chat, &tokens);
-    let template = text.template.as_ref().map(|own| Template::new(own.source().to_owned()));
+    let template = Some(Template::new(text.template_of(&chat)?.source().to_owned()));
     Ok(Prompt { text: Some(rendered), tokens, prefilled, template })
 }
 

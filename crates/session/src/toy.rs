@@ -29,7 +29,7 @@ pub(crate) fn text() -> Text {
     let special = SpecialIds { eos: Some(1), unknown: Some(0), ..SpecialIds::default() };
     let vocabulary = Vocabulary { special, ..Vocabulary::of_bytes(&MARKS) };
     let tokenizer = Tokenizer::from_vocabulary(&vocabulary).unwrap();
-    Text { tokenizer: tokenizer.into(), template: Some(Template::new(TEMPLATE).unwrap()) }
+    Text::new(tokenizer, Some(Template::new(TEMPLATE).unwrap()))
 }
 
 /// A model of that vocabulary, whose context is 64 tokens.

@@ -66,6 +66,29 @@ pub enum TemplateError {
     Untracked { marker: String },
 }
 
+/// A chat template that a model does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoTemplate {
+    #[error("this model has no chat template")]
+    None,
+    #[error("this model has no chat template `{}`: it has `{}`", one_line(name), one_line(known))]
+    Named { name: String, known: String },
+}
+
+impl NoTemplate {
+    /// Always: another name, or a text without a chat, would do.
+    #[must_use]
+    pub fn is_callers_mistake(&self) -> bool {
+        true
+    }
+}
+
+/// At most 1,000 characters, none of which ends a line: names come from files.
+fn one_line(names: &str) -> String {
+    let shown = names.chars().take(1_000);
+    shown.map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
 /// Anything this room refuses.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
@@ -77,8 +100,8 @@ pub enum TextError {
     Weights(#[from] WeightsError),
     #[error("token id {id} is outside the vocabulary of {count} tokens")]
     TokenId { id: u32, count: usize },
-    #[error("this model has no chat template")]
-    NoTemplate,
+    #[error(transparent)]
+    NoTemplate(#[from] NoTemplate),
     #[error("`{}` cannot be read", .path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error("`{}` is not valid JSON", .path.display())]
@@ -118,7 +141,7 @@ impl TextError {
         match self {
             Self::Template(error) => error.is_callers_mistake(),
             Self::TokenId { .. }
-            | Self::NoTemplate
+            | Self::NoTemplate(_)
             | Self::TextLength { .. }
             | Self::Encode { .. } => true,
             _ => false,

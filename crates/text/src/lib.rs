@@ -19,6 +19,7 @@ mod sentence_piece;
 mod split;
 mod stop;
 mod template;
+mod templates;
 mod text;
 mod thought;
 mod tokenizer;
@@ -28,12 +29,13 @@ mod vocabulary;
 
 pub use answer::{Answer, AnswerPart, AnswerRules};
 pub use detokenizer::{DetokenizeOptions, Detokenizer};
-pub use error::{JsonFault, TemplateError, TextError, VocabularyError};
+pub use error::{JsonFault, NoTemplate, TemplateError, TextError, VocabularyError};
 pub use reasoning::{Parts, ReasoningSplitter};
 pub use stop::{Emitted, STOP_BYTES_MAX, STOPS_MAX, StopError, StopMatcher};
 pub use template::{
     BRANCHES_MAX, Chat, CivilTime, Names, Rendered, TAG_WORDS_MAX, TEMPLATE_BYTES_MAX, Template,
 };
+pub use templates::{DEFAULT_TEMPLATE, TOOL_TEMPLATE, Templates};
 pub use text::Text;
 pub use thought::Thought;
 pub use tokenizer::{TEXT_BYTES_MAX, Tokenizer};

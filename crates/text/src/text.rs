@@ -14,6 +14,7 @@ use crate::error::TextError;
 use crate::gguf;
 use crate::json::JsonTokenizer;
 use crate::template::{Chat, Names, Rendered, Template};
+use crate::templates::{DEFAULT_TEMPLATE, TOOL_TEMPLATE, Templates};
 use crate::tokenizer::Tokenizer;
 use crate::vocabulary::SpecialIds;
 
@@ -25,11 +26,40 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 pub struct Text {
     /// Shared, since constraints read it too.
     pub tokenizer: Arc<Tokenizer>,
-    /// Absent where the model has none: such a model completes text, it does not chat.
+    /// The one named `default`. Absent where the model has none: such a model completes text, it
+    /// does not chat.
     pub template: Option<Template>,
+    /// The one named `tool_use`, for chats with tools; absent too where it cannot be read.
+    tool_template: Option<Template>,
+    templates: Templates,
 }
 
 impl Text {
+    /// A text side with one chat template, or with none.
+    #[must_use]
+    pub fn new(tokenizer: Tokenizer, template: Option<Template>) -> Self {
+        let (tool_template, templates) = (None, Templates::default());
+        Self { tokenizer: Arc::new(tokenizer), template, tool_template, templates }
+    }
+
+    pub(crate) fn with_templates(
+        tokenizer: Tokenizer,
+        templates: Templates,
+    ) -> Result<Self, TextError> {
+        let template = templates.source(DEFAULT_TEMPLATE).map(Template::new).transpose()?;
+        // One that nobody asks for keeps no model from answering.
+        let tool_template = templates.source(TOOL_TEMPLATE).and_then(|of| Template::new(of).ok());
+        Ok(Self { tokenizer: Arc::new(tokenizer), template, tool_template, templates })
+    }
+
+    /// The same with `template` for every chat, with tools and without.
+    #[must_use]
+    pub fn with_template(self, template: Template) -> Self {
+        let Self { tokenizer, template: _, tool_template: _, templates: _ } = self;
+        let (tool_template, templates) = (None, Templates::default());
+        Self { tokenizer, template: Some(template), tool_template, templates }
+    }
+
     /// Opens the text side of a model file or folder.
     ///
     /// # Errors
@@ -40,17 +70,14 @@ impl Text {
             None => {
                 let metadata = model.metadata();
                 let vocabulary = gguf::vocabulary(metadata)?;
-                let template = metadata.string(gguf::TEMPLATE_KEY)?.map(Template::new);
-                Ok(Self {
-                    tokenizer: Arc::new(Tokenizer::from_vocabulary(&vocabulary)?),
-                    template: template.transpose()?,
-                })
+                let tokenizer = Tokenizer::from_vocabulary(&vocabulary)?;
+                Self::with_templates(tokenizer, Templates::of(model)?)
             }
         }
     }
 
     /// Opens the text side of a Hugging Face folder: `tokenizer.json`, and beside it what
-    /// `tokenizer_config.json`, `generation_config.json` and `chat_template.jinja` say.
+    /// `tokenizer_config.json`, `generation_config.json` and the chat templates' files say.
     ///
     /// # Errors
     /// A missing `tokenizer.json`, or a file that cannot be read.
@@ -62,21 +89,54 @@ impl Text {
             .map_err(|source| TextError::TokenizerJson { path, source })??;
         let config = read_json(&folder.join("tokenizer_config.json"))?;
         let special = special_ids(&config, &json);
-        let mut ends = Vec::new();
-        for name in ["generation_config.json", "config.json"] {
-            ends = end_ids(&read_json(&folder.join(name))?["eos_token_id"]);
-            if !ends.is_empty() {
-                break;
-            }
+        let mut ends = Self::generation_ends(folder)?;
+        if ends.is_empty() {
+            ends = end_ids(&read_json(&folder.join("config.json"))?["eos_token_id"]);
         }
-        let source = match read(&folder.join("chat_template.jinja"))? {
-            Some(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-            None => template_source(&config["chat_template"]),
-        };
-        Ok(Self {
-            tokenizer: Arc::new(Tokenizer::from_json(json, special, &ends)),
-            template: source.as_deref().map(Template::new).transpose()?,
-        })
+        let tokenizer = Tokenizer::from_json(json, special, &ends);
+        Self::with_templates(tokenizer, Templates::from_folder(folder)?)
+    }
+
+    /// The ids of end tokens that `generation_config.json` names, one or several; empty where it
+    /// names none.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn generation_ends(folder: &Path) -> Result<Vec<u32>, TextError> {
+        Ok(end_ids(&read_json(&folder.join("generation_config.json"))?["eos_token_id"]))
+    }
+
+    /// The template of a chat: `tool_use` where it has tools and the model such a template, else
+    /// `default`.
+    ///
+    /// # Errors
+    /// A model without a template, or one whose `tool_use` cannot be read.
+    pub fn template_of(&self, chat: &Chat) -> Result<&Template, TextError> {
+        match self.templates.source(TOOL_TEMPLATE).filter(|_| chat.has_tools()) {
+            None => {
+                self.template.as_ref().ok_or_else(|| self.templates.lacks(DEFAULT_TEMPLATE).into())
+            }
+            Some(source) => match &self.tool_template {
+                Some(template) => Ok(template),
+                // Reading it again says what is wrong with it.
+                None => Err(match Template::new(source) {
+                    Err(error) => error.into(),
+                    Ok(_) => self.templates.lacks(TOOL_TEMPLATE).into(),
+                }),
+            },
+        }
+    }
+
+    /// The source of the template that chats with tools have.
+    #[must_use]
+    pub fn tool_template_source(&self) -> Option<&str> {
+        self.tool_template.as_ref().or(self.template.as_ref()).map(Template::source)
+    }
+
+    /// Every template of the model by its name; none where a caller's is in their place.
+    #[must_use]
+    pub fn templates(&self) -> &Templates {
+        &self.templates
     }
 
     /// Messages to the tokens of a prompt.
@@ -113,7 +173,7 @@ impl Text {
     /// # Errors
     /// As `chat`.
     pub fn render(&self, chat: &Chat) -> Result<Rendered, TextError> {
-        let template = self.template.as_ref().ok_or(TextError::NoTemplate)?;
+        let template = self.template_of(chat)?;
         let markers = self.tokenizer.control_texts();
         Ok(template.render_guarded(chat, &self.tokenizer.names(), markers)?)
     }
@@ -167,20 +227,8 @@ fn end_ids(value: &Value) -> Vec<u32> {
     }
 }
 
-/// The template's text, or the one named `default` of several.
-fn template_source(value: &Value) -> Option<String> {
-    match value {
-        Value::String(source) => Some(source.clone()),
-        Value::Array(named) => {
-            let default = named.iter().find(|entry| entry["name"] == "default")?;
-            default["template"].as_str().map(str::to_owned)
-        }
-        _ => None,
-    }
-}
-
 /// A file of a model folder, or nothing where there is none.
-fn read(path: &Path) -> Result<Option<Vec<u8>>, TextError> {
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, TextError> {
     let unreadable = |source| TextError::Read { path: path.to_path_buf(), source };
     let file = match fs::File::open(path) {
         Ok(file) => file,
@@ -198,7 +246,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, TextError> {
 }
 
 /// A JSON file of a model folder; `null` where there is none.
-fn read_json(path: &Path) -> Result<Value, TextError> {
+pub(crate) fn read_json(path: &Path) -> Result<Value, TextError> {
     let Some(bytes) = read(path)? else { return Ok(Value::Null) };
     serde_json::from_slice(&bytes)
         .map_err(|source| TextError::Json { path: path.to_path_buf(), source })

@@ -15,7 +15,7 @@ fn opening(name: &str) -> Opening {
 #[test]
 fn a_folder_without_a_tokenizer_takes_ids_only() {
     let loaded = Loaded::open(opening("llama")).unwrap();
-    assert!(loaded.text.is_none() && loaded.end_tokens().is_empty());
+    assert!(loaded.text.is_none() && loaded.end_tokens().unwrap().is_empty());
     let error = loaded.text().unwrap_err();
     assert!(error.is_callers_mistake() && error.to_string().contains("it takes token ids only"));
     let about = loaded.about(&causeway_models::Hashes::new("")).unwrap();

@@ -62,6 +62,12 @@ impl Chat {
         Ok(chat)
     }
 
+    /// Whether there is a tool among its tools; an empty list is none.
+    #[must_use]
+    pub fn has_tools(&self) -> bool {
+        self.tools.as_ref().and_then(Value::len).is_some_and(|count| count > 0)
+    }
+
     /// The chat without the final message that it continues, ready for the answer to begin.
     pub(crate) fn before_final(&self) -> Option<Self> {
         if !self.continue_final_message {

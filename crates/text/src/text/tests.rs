@@ -81,10 +81,8 @@ fn what_is_missing_or_damaged_is_named() {
 /// A toy model with a template.
 fn toy_text(template: &str, add_bos: bool) -> Text {
     let vocabulary = crate::Vocabulary { add_bos, ..toy::sentence_piece() };
-    Text {
-        tokenizer: Tokenizer::from_vocabulary(&vocabulary).unwrap().into(),
-        template: Some(Template::new(template).unwrap()),
-    }
+    let tokenizer = Tokenizer::from_vocabulary(&vocabulary).unwrap();
+    Text::new(tokenizer, Some(Template::new(template).unwrap()))
 }
 
 fn says(content: &str) -> Chat {
