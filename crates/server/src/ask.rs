@@ -62,6 +62,8 @@ pub(crate) struct Answering {
     pub(crate) choices: u32,
     pub(crate) seed: u64,
     pub(crate) policy: Sha256,
+    /// What the policy is called, where it has a name.
+    pub(crate) policy_name: Option<String>,
     /// Whether tokens were asked for.
     pub(crate) tells_tokens: bool,
     /// The prompt's text after the template, where it has one.
@@ -147,15 +149,17 @@ impl State {
         let state = Arc::clone(self);
         let given = std::mem::replace(&mut ask.given, Given::Ids(Vec::new()));
         let lower = move || {
-            state.base.check_seed(ask.seed)?;
-            let file = state.base.with(&ask.edits)?;
+            let base = state.registry.base(ask.model.as_deref());
+            base.check_seed(ask.seed)?;
+            let file = base.with(&ask.edits)?;
             let policy = model.compile(&file);
             let policy = policy.map_err(|error| in_words_of(&ask.edits, error))?;
             leftover::check(&file, model.about.vocab_size, &model.about.end_tokens)
                 .map_err(|error| in_words_of(&ask.edits, error))?;
             let now = CivilTime::from_unix(state.clock.unix_s());
             let prompt = model.prompt(given, &file, now)?;
-            check_length(&policy, &prompt, &model, &ask)?;
+            let asked = policy.tokens_max().filter(|_| !base.budgets(&ask.edits)).unwrap_or(1);
+            check_length(asked, &prompt, &model, &ask)?;
             let stops = StopMatcher::new(policy.stop_strings());
             stops.map_err(|error| ApiError::field("stop", error.to_string()))?;
             let form = model.form(&policy).map_err(|error| in_words_of(&ask.edits, error))?;
@@ -183,6 +187,7 @@ impl State {
         let guide = guide.map_err(|error| in_words_of(&ask.edits, error))?;
         let tools = form.as_ref().and_then(|form| model.forms.tools_of(form));
         let (sender, events) = channel(EVENTS_MAX);
+        let policy_name = policy.file().identity.name.clone();
         let policy = Arc::new(policy);
         let shared = Shared { entrance, model, policy, start, rules, guide, sender };
         let (mut jobs, mut runs, mut progresses) = (Vec::new(), Vec::new(), Vec::new());
@@ -230,6 +235,7 @@ impl State {
             choices: ask.choices,
             seed: effective.seed,
             policy: start.policy.sha256,
+            policy_name,
             tells_tokens: ask.wants_tokens.is_some(),
             prompt: effective.prompt,
             prompt_tokens: effective.prompt_tokens.into_iter().map(TokenId).collect(),
@@ -348,15 +354,9 @@ fn salt(caller: &Caller, asked: Option<&str>) -> Option<String> {
     }
 }
 
-/// Refuses a prompt that leaves no room for what is asked.
-fn check_length(
-    policy: &Policy,
-    prompt: &Prompt,
-    model: &Served,
-    ask: &Ask,
-) -> Result<(), ApiError> {
+/// Refuses a prompt that leaves no room for the tokens asked for.
+fn check_length(asked: u64, prompt: &Prompt, model: &Served, ask: &Ask) -> Result<(), ApiError> {
     let (tokens, context_len) = (prompt.tokens.len(), model.about.context_len);
-    let asked = policy.tokens_max().unwrap_or(1);
     let fits = u64::try_from(context_len.saturating_sub(tokens)).is_ok_and(|room| asked <= room);
     if fits {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The policy of one request: the server's own, and what the request adds to it.
+//! The policy of one request: the server's own or the model's, and what the request adds to it.
 
 use causeway_policy::{Form, PolicyFile, THOUGHT_BUDGET};
 use serde_json::{Map, Value, json};
@@ -15,27 +15,36 @@ const OPEN: &[&str] =
 /// The field that names a thought's budget as the policy does.
 const BUDGET_FIELD: &str = "reasoning_tokens_max";
 
-/// The policy that the server was started with.
+/// The policy that requests to one model begin with.
 #[derive(Debug)]
 pub(crate) struct Base {
+    file: PolicyFile,
     /// As canonical JSON: defaults left out.
     tree: Value,
-    /// With every default filled in; `None` where there is no policy file.
+    /// With every default filled in; `None` where no policy file fixes anything.
     fixed: Option<Value>,
-    seed: Option<u64>,
 }
 
 impl Base {
-    /// The rules of a server with this policy file, or with none.
+    /// A policy file, whose fields are not a request's to change.
     #[must_use]
-    pub(crate) fn new(policy: Option<&PolicyFile>) -> Self {
-        let canonical = policy.map(PolicyFile::to_canonical_json);
-        let tree = canonical.and_then(|text| serde_json::from_str(&text).ok());
-        Self {
-            tree: tree.unwrap_or_else(|| json!({})),
-            fixed: policy.map(PolicyFile::to_json),
-            seed: policy.and_then(|policy| policy.choose.seed),
-        }
+    pub(crate) fn fixed(policy: &PolicyFile) -> Self {
+        Self { fixed: Some(policy.to_json()), ..Self::open(Some(policy)) }
+    }
+
+    /// The model's own policy, or none: a request's fields go over it.
+    #[must_use]
+    pub(crate) fn open(own: Option<&PolicyFile>) -> Self {
+        let file = own.cloned().unwrap_or_default();
+        let tree = serde_json::from_str(&file.to_canonical_json());
+        let tree = tree.expect("invariant: the canonical form is JSON");
+        Self { file, tree, fixed: None }
+    }
+
+    /// The policy of a request that asks for nothing.
+    #[must_use]
+    pub(crate) fn file(&self) -> &PolicyFile {
+        &self.file
     }
 
     /// The policy with a request's fields in it.
@@ -44,6 +53,11 @@ impl Base {
     /// A field at odds with the server's policy, or with the others of the request.
     pub(crate) fn with(&self, edits: &[Edit]) -> Result<PolicyFile, ApiError> {
         let mut tree = self.tree.clone();
+        // A model that takes the best token by its own word draws where a request shapes a draw.
+        let is_drawn = edits.iter().any(|edit| edit.path.starts_with("shape."));
+        if self.fixed.is_none() && is_drawn {
+            put(&mut tree, "choose.method", json!("sample"));
+        }
         for edit in edits {
             if let Some(fixed) = &self.fixed {
                 refuse_other(edit, fixed)?;
@@ -52,6 +66,31 @@ impl Base {
         }
         PolicyFile::from_json(&tree)
             .map_err(|problems| in_words_of(edits, ApiError::bad_request(problems.to_string())))
+    }
+
+    /// Whether the budget of a request with these fields is its model's own word, which no
+    /// request has to leave room for: such an answer may end with the context.
+    #[must_use]
+    pub(crate) fn budgets(&self, edits: &[Edit]) -> bool {
+        let is_asked = edits.iter().any(|edit| edit.path == "stop.tokens_max");
+        self.fixed.is_none() && !is_asked && self.limits_tokens()
+    }
+
+    /// What `/v1/models` says of it; the fields of a policy file are its owner's to tell.
+    #[must_use]
+    pub(crate) fn told(&self) -> Value {
+        let mut told = json!({
+            "name": self.file.identity.name,
+            "sha256": self.file.hash_hex(),
+            "fixed": self.fixed.is_some(),
+        });
+        if self.fixed.is_none() {
+            let own = self.tree.as_object().into_iter().flatten();
+            let own =
+                own.filter(|(name, _)| !["schema", "name", "prompt"].contains(&name.as_str()));
+            told["fields"] = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+        }
+        told
     }
 
     /// Whether the policy says how many tokens an answer may have.
@@ -72,7 +111,7 @@ impl Base {
     /// # Errors
     /// Two seeds.
     pub(crate) fn check_seed(&self, seed: Option<u64>) -> Result<(), ApiError> {
-        match (self.seed, seed) {
+        match (self.file.choose.seed, seed) {
             (Some(fixed), Some(asked)) if fixed != asked => {
                 Err(at_odds("seed", &json!(asked), &json!(fixed)))
             }

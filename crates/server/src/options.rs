@@ -21,7 +21,8 @@ pub struct Options {
     pub models: Vec<Source>,
     /// Most bytes of weights, caches and workspaces in memory at once; one model always fits.
     pub models_bytes_max: Option<u64>,
-    /// The server's policy; its fields are not a request's to change. `None` leaves them open.
+    /// The server's policy; its fields are not a request's to change. `None` leaves them open,
+    /// over each model's own.
     pub policy: Option<PolicyFile>,
     pub sizing: Sizing,
     pub limits: WireLimits,

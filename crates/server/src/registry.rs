@@ -7,6 +7,7 @@ use causeway_policy::PolicyFile;
 use tokio::sync::Mutex;
 
 use crate::driver::Watch;
+use crate::effective::Base;
 use crate::error::{ApiError, sentence};
 use crate::options::Sizing;
 use crate::served::{ServeModelError, Served, Watched};
@@ -16,7 +17,6 @@ use crate::source::Source;
 /// What a model is opened with.
 #[derive(Debug)]
 struct Rules {
-    policy: PolicyFile,
     sizing: Sizing,
     watched: Watched,
     bytes_max: Option<u64>,
@@ -26,6 +26,8 @@ struct Rules {
 #[derive(Debug)]
 struct Slot {
     source: Source,
+    /// What requests to it begin with.
+    base: Base,
     served: Mutex<Option<Arc<Served>>>,
     /// When it was last asked for, in nanoseconds of the server's clock.
     used_ns: AtomicU64,
@@ -35,6 +37,8 @@ struct Slot {
 #[derive(Debug)]
 pub(crate) struct Registry {
     slots: Vec<Slot>,
+    /// The base of requests to a model that is not known, until they are refused for that.
+    nobodys: Base,
     rules: Arc<Rules>,
     /// One model is loaded at a time: each takes all CPUs and much memory.
     loading: Mutex<()>,
@@ -50,11 +54,17 @@ impl Registry {
         bytes_max: Option<u64>,
         watched: Watched,
     ) -> Self {
-        let slot = |source| Slot { source, served: Mutex::new(None), used_ns: AtomicU64::new(0) };
-        let policy = policy.cloned().unwrap_or_default();
+        let base = |own: Option<&PolicyFile>| policy.map_or_else(|| Base::open(own), Base::fixed);
+        let slot = |source: Source| Slot {
+            base: base(source.own()),
+            source,
+            served: Mutex::new(None),
+            used_ns: AtomicU64::new(0),
+        };
         Self {
             slots: sources.into_iter().map(slot).collect(),
-            rules: Arc::new(Rules { policy, sizing, watched, bytes_max }),
+            nobodys: base(None),
+            rules: Arc::new(Rules { sizing, watched, bytes_max }),
             loading: Mutex::new(()),
         }
     }
@@ -71,6 +81,13 @@ impl Registry {
     pub(crate) fn named(&self, name: Option<&str>) -> Result<&str, ApiError> {
         let found = self.names().find(|known| name.is_none_or(|name| name == *known));
         found.ok_or_else(|| self.unknown(name.unwrap_or_default()))
+    }
+
+    /// What requests to the model of that name, or to the first one, begin with; loads nothing.
+    pub(crate) fn base(&self, name: Option<&str>) -> &Base {
+        let mut slots = self.slots.iter();
+        let slot = slots.find(|slot| name.is_none_or(|name| name == slot.source.name()));
+        slot.map_or(&self.nobodys, |slot| &slot.base)
     }
 
     /// The model of that name, or the first one where no name is given; loads it if need be.
@@ -96,7 +113,7 @@ impl Registry {
         }
         *place = None;
         self.make_room(slot).await?;
-        let served = Arc::new(self.load(&slot.source).await.map_err(|error| {
+        let served = Arc::new(self.load(slot).await.map_err(|error| {
             let name = slot.source.name();
             ApiError::server(format!("`{name}` cannot be loaded: {}", sentence(&error)))
         })?);
@@ -110,7 +127,7 @@ impl Registry {
     /// A model that cannot be loaded.
     pub(crate) async fn load_first(&self) -> Result<(), ServeModelError> {
         if let Some(slot) = self.slots.first() {
-            let served = self.load(&slot.source).await?;
+            let served = self.load(slot).await?;
             *slot.served.lock().await = Some(Arc::new(served));
         }
         Ok(())
@@ -138,10 +155,11 @@ impl Registry {
         loops
     }
 
-    async fn load(&self, source: &Source) -> Result<Served, ServeModelError> {
-        let source_name = source.name().to_owned();
-        let (source, rules) = (source.clone(), Arc::clone(&self.rules));
-        let load = move || source.open(&rules.policy, &rules.sizing, rules.watched.clone());
+    async fn load(&self, slot: &Slot) -> Result<Served, ServeModelError> {
+        let source_name = slot.source.name().to_owned();
+        let (source, rules) = (slot.source.clone(), Arc::clone(&self.rules));
+        let policy = slot.base.file().clone();
+        let load = move || source.open(&policy, &rules.sizing, rules.watched.clone());
         match tokio::task::spawn_blocking(load).await {
             Ok(loaded) => loaded,
             Err(_) => Err(ServeModelError::Panicked { name: source_name }),

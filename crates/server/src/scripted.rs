@@ -6,6 +6,7 @@
 mod model;
 
 use causeway_ledger::{Model as Named, Numerics, Sha256};
+use causeway_policy::{FileError, PolicyFile};
 use causeway_session::About;
 use causeway_text::{
     SpecialIds, Template, Text, TextError, TokenType, Tokenizer, Vocabulary, VocabularyError,
@@ -55,7 +56,11 @@ pub struct Script {
     /// Milliseconds that its loading takes.
     #[serde(default)]
     load_ms: u64,
+    /// A policy file that the model makes of itself.
+    own_policy: Option<String>,
     answers: Vec<Answer>,
+    #[serde(skip)]
+    own: Option<PolicyFile>,
     /// SHA-256 of the script's text.
     #[serde(skip)]
     sha256: Option<Sha256>,
@@ -103,6 +108,8 @@ pub enum ScriptError {
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     Text(#[from] TextError),
+    #[error(transparent)]
+    Policy(#[from] FileError),
 }
 
 impl ScriptError {
@@ -129,6 +136,7 @@ impl Script {
     pub fn from_json(text: &str) -> Result<Self, ScriptError> {
         let mut script: Self = serde_json::from_str(text)?;
         script.sha256 = Some(Sha256::of(text.as_bytes()));
+        script.own = script.own_policy.as_deref().map(PolicyFile::from_toml).transpose()?;
         script.text()?;
         Ok(script)
     }
@@ -137,6 +145,10 @@ impl Script {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(crate) fn own(&self) -> Option<&PolicyFile> {
+        self.own.as_ref()
     }
 
     pub(crate) fn memory(&self) -> Memory {

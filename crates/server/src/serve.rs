@@ -14,7 +14,6 @@ use tokio::sync::{oneshot, watch};
 use crate::accounts::Accounts;
 use crate::clock::Clock;
 use crate::driver::Watch;
-use crate::effective::Base;
 use crate::http::bodies::Bodies;
 use crate::http::{app, listen};
 use crate::kept::Kept;
@@ -198,7 +197,6 @@ fn state_of(options: Options) -> State {
         clock,
         registry: Registry::new(models, policy.as_ref(), sizing, models_bytes_max, watched),
         accounts: Accounts::default(),
-        base: Base::new(policy.as_ref()),
         wire: limits,
         bodies: Bodies::new(limits),
         silence_max,

@@ -11,7 +11,8 @@ use crate::served::{ServeModelError, Served, Watched};
 /// Where a model comes from.
 #[derive(Debug, Clone)]
 pub enum Source {
-    File(Opening),
+    /// A file, and the policy that it makes of itself: a request's fields go over it.
+    File { opening: Opening, own: Option<Box<PolicyFile>> },
     #[cfg(feature = "scripted")]
     Script(std::sync::Arc<crate::scripted::Script>),
 }
@@ -21,16 +22,26 @@ impl Source {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::File(opening) => &opening.name,
+            Self::File { opening, .. } => &opening.name,
             #[cfg(feature = "scripted")]
             Self::Script(script) => script.name(),
+        }
+    }
+
+    /// The policy that the model makes of itself.
+    #[must_use]
+    pub fn own(&self) -> Option<&PolicyFile> {
+        match self {
+            Self::File { own, .. } => own.as_deref(),
+            #[cfg(feature = "scripted")]
+            Self::Script(script) => script.own(),
         }
     }
 
     /// What it takes of the machine's memory.
     pub(crate) fn memory(&self, limits: &Limits) -> Memory {
         match self {
-            Self::File(opening) => Memory::of(opening, limits),
+            Self::File { opening, .. } => Memory::of(opening, limits),
             #[cfg(feature = "scripted")]
             Self::Script(script) => script.memory(),
         }
@@ -47,7 +58,7 @@ impl Source {
         watched: Watched,
     ) -> Result<Served, ServeModelError> {
         match self {
-            Self::File(opening) => Served::open(opening.clone(), policy, sizing, watched),
+            Self::File { opening, .. } => Served::open(opening.clone(), policy, sizing, watched),
             #[cfg(feature = "scripted")]
             Self::Script(script) => crate::scripted::open(script, sizing, watched),
         }

@@ -12,7 +12,6 @@ use tokio::sync::oneshot;
 use crate::accounts::Accounts;
 use crate::auth::Auth;
 use crate::clock::Clock;
-use crate::effective::Base;
 use crate::http::bodies::Bodies;
 use crate::kept::Kept;
 use crate::observe::Observer;
@@ -30,7 +29,6 @@ pub(crate) struct State {
     pub(crate) clock: Clock,
     pub(crate) registry: Registry,
     pub(crate) accounts: Accounts,
-    pub(crate) base: Base,
     pub(crate) wire: WireLimits,
     pub(crate) bodies: Bodies,
     pub(crate) silence_max: Duration,

@@ -11,8 +11,6 @@ use serde_json::{Value, json};
 
 use crate::error::SessionError;
 
-pub use self::own::taken;
-
 /// Markers of a thought, as the templates of models that think spell them.
 const THOUGHTS: &[(&str, &str)] =
     &[("<think>", "</think>"), ("[THINK]", "[/THINK]"), ("<seed:think>", "</seed:think>")];
@@ -103,6 +101,19 @@ impl Defaults {
         Ok(defaults)
     }
 
+    /// The same of a file whose text side nobody has opened yet; it is opened only where the
+    /// chat template spells a thought.
+    ///
+    /// # Errors
+    /// As `decoding`, and a text side that cannot be read.
+    pub fn of_file(file: &ModelFile) -> Result<Self, SessionError> {
+        let templates = Templates::of(file)?;
+        let source = templates.source(DEFAULT_TEMPLATE).unwrap_or_default();
+        let thinks = THOUGHTS.iter().any(|(open, close)| is_spoken(source, open, close));
+        let text = if thinks { crate::loaded::open_text(file)? } else { None };
+        Self::decoding(file, text.as_ref())
+    }
+
     /// The policy file, each line with its origin behind it; what no policy takes over is a
     /// comment at its end.
     #[must_use]
@@ -179,8 +190,10 @@ impl Defaults {
         let Some(template) = &text.template else { return Ok(()) };
         let (source, tokenizer) = (template.source(), &text.tokenizer);
         for (open, close) in THOUGHTS {
-            let is_spoken = source.contains(open) || source.contains(close);
-            if is_spoken && tokenizer.spell(open)?.is_some() && tokenizer.spell(close)?.is_some() {
+            if is_spoken(source, open, close)
+                && tokenizer.spell(open)?.is_some()
+                && tokenizer.spell(close)?.is_some()
+            {
                 let quoted = |marker: &str| Value::from(marker).to_string();
                 self.take("reasoning.open", quoted(open), IN_TEMPLATE, String::new());
                 self.take("reasoning.close", quoted(close), IN_TEMPLATE, String::new());
@@ -215,6 +228,11 @@ impl Defaults {
     fn note(&mut self, value: String, source: &'static str, key: String) {
         self.said.push(Said { field: None, value, source, key });
     }
+}
+
+/// Whether a template spells one of the markers.
+fn is_spoken(source: &str, open: &str, close: &str) -> bool {
+    source.contains(open) || source.contains(close)
 }
 
 /// Which chats a template is for.

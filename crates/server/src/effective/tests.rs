@@ -9,8 +9,17 @@ fn edit(field: &'static str, path: &'static str, value: Value) -> Edit {
 /// The canonical policy of these edits over this file, or the sentence and the field of a refusal.
 fn check(policy: Option<&str>, edits: &[Edit], want: Result<&str, (&str, &str)>) {
     let file = policy.map(|toml| PolicyFile::from_toml(toml).unwrap());
-    let found = Base::new(file.as_ref()).with(edits);
-    match (found, want) {
+    let base = file.as_ref().map_or_else(|| Base::open(None), Base::fixed);
+    check_with(&base, edits, want);
+}
+
+/// The same over a model's own policy.
+fn check_own(own: &str, edits: &[Edit], want: Result<&str, (&str, &str)>) {
+    check_with(&Base::open(Some(&PolicyFile::from_toml(own).unwrap())), edits, want);
+}
+
+fn check_with(base: &Base, edits: &[Edit], want: Result<&str, (&str, &str)>) {
+    match (base.with(edits), want) {
         (Ok(file), Ok(want)) => assert_eq!(file.to_canonical_json(), want),
         (Err(error), Err((text, param))) => {
             assert_eq!((error.message.as_str(), error.param.as_deref()), (text, Some(param)));
@@ -35,6 +44,40 @@ fn fields_become_a_policy() {
     );
     // A default that is spelled out is no other policy.
     check(None, &[edit("top_p", "shape.top_p", json!(1))], Ok(r#"{"schema":1}"#));
+}
+
+#[test]
+fn a_requests_fields_go_over_the_models_own() {
+    let own = "schema = 1\nname = \"own\"\n[shape]\ntemperature = 0.5\ntop_k = 20\n";
+    let as_it_is = r#"{"name":"own","schema":1,"shape":{"temperature":0.5,"top_k":20}}"#;
+    check_own(own, &[], Ok(as_it_is));
+    check_own(
+        own,
+        &[
+            edit("temperature", "shape.temperature", json!(0.9)),
+            edit("top_k", "shape.top_k", json!(0)),
+        ],
+        Ok(r#"{"name":"own","schema":1,"shape":{"temperature":0.9}}"#),
+    );
+    let greedy = "schema = 1\n[choose]\nmethod = \"greedy\"\n[stop]\ntokens_max = 9\n";
+    let limit = edit("max_tokens", "stop.tokens_max", json!(3));
+    check_own(
+        greedy,
+        std::slice::from_ref(&limit),
+        Ok(r#"{"choose":{"method":"greedy"},"schema":1,"stop":{"tokens_max":3}}"#),
+    );
+    check_own(
+        greedy,
+        &[edit("temperature", "shape.temperature", json!(0.9))],
+        Ok(r#"{"schema":1,"shape":{"temperature":0.9},"stop":{"tokens_max":9}}"#),
+    );
+    let base = Base::open(Some(&PolicyFile::from_toml(greedy).unwrap()));
+    assert!(base.budgets(&[]) && !base.budgets(&[limit]));
+    let told = base.told();
+    let fields = json!({ "choose": { "method": "greedy" }, "stop": { "tokens_max": 9 } });
+    assert_eq!((&told["fixed"], &told["fields"]), (&json!(false), &fields));
+    let fixed = Base::fixed(&PolicyFile::from_toml(greedy).unwrap());
+    assert!(!fixed.budgets(&[]) && fixed.told().get("fields").is_none());
 }
 
 #[test]

@@ -192,6 +192,9 @@ pub(crate) fn extension(answering: &Answering, ended: &[(u32, &Ended)]) -> Value
         "seed": answering.seed,
         "choices": choices.collect::<Vec<_>>(),
     });
+    if let Some(name) = &answering.policy_name {
+        extension["policy_name"] = json!(name);
+    }
     if !answering.warnings.is_empty() {
         extension["warnings"] = json!(answering.warnings);
     }

@@ -59,7 +59,8 @@ fn read(
     let delivery = choices::delivery(&fields)?;
     let given = given(fields.value("prompt"))?;
     let mut edits = choices::edits(&mut fields)?;
-    if !state.base.limits_tokens() && !edits.iter().any(|edit| edit.path == "stop.tokens_max") {
+    let base = state.registry.base(fields.text("model"));
+    if !base.limits_tokens() && !edits.iter().any(|edit| edit.path == "stop.tokens_max") {
         let value = json!(TOKENS_MAX_DEFAULT);
         edits.push(Edit { field: "max_tokens", path: "stop.tokens_max", value });
     }

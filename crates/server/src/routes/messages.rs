@@ -71,12 +71,13 @@ pub(crate) async fn count_tokens(
 ) -> Result<Response, ApiError> {
     let fields = Fields::read(COUNT_TOKENS, &body::object(request, &state.bodies).await?)?;
     // A thought has no part in the prompt, but what is said of it must be right.
-    thought::of_thinking(&fields, &state.base, &mut Vec::new())?;
+    let base = state.registry.base(fields.text("model"));
+    thought::of_thinking(&fields, base, &mut Vec::new())?;
     let tools = Tools::read(Words::Messages, &fields)?;
     let model = state.registry.model(fields.text("model")).await?;
     let now = CivilTime::from_unix(state.clock.unix_s());
     let edits: Vec<Edit> = tools.edit().into_iter().collect();
-    let file = state.base.with(&edits)?;
+    let file = state.registry.base(fields.text("model")).with(&edits)?;
     tokens::off_thread(move || {
         // Tools that no message could have are in no prompt.
         let form = model.compile(&file).and_then(|policy| model.form(&policy));
@@ -120,12 +121,13 @@ fn read(
     let delivery = choices::delivery(&fields)?;
     let tools = Tools::read(Words::Messages, &fields)?;
     let chat = input::chat(&fields, tools.told())?;
-    if fields.value("max_tokens").is_none() && !state.base.limits_tokens() {
+    let base = state.registry.base(fields.text("model"));
+    if fields.value("max_tokens").is_none() && !base.limits_tokens() {
         let text = "`max_tokens` is missing: a whole number from 1 is needed";
         return Err(ApiError::field("max_tokens", text));
     }
     let mut edits = choices::edits(&mut fields)?;
-    let shows = thought::of_thinking(&fields, &state.base, &mut edits)?;
+    let shows = thought::of_thinking(&fields, base, &mut edits)?;
     edits.extend(tools.edit());
     let include_reasoning = delivery.include_reasoning && shows;
     let delivery = Delivery { include_reasoning, ..delivery };

@@ -92,6 +92,7 @@ fn model(name: &str, loaded: &[Arc<Served>], state: &State) -> Value {
             "load": load(served),
         }),
     };
+    model["causeway"]["policy"] = state.registry.base(Some(name)).told();
     model
 }
 

@@ -1,4 +1,5 @@
-//! A server with a policy file: what it says, a request does not change.
+//! A server with a policy file: what it says, a request does not change; and one whose model has
+//! a policy of its own, which a request goes over.
 
 use causeway_policy::PolicyFile;
 use serde_json::{Value, json};
@@ -89,4 +90,69 @@ fn a_policys_system_text_and_a_requests_do_not_mix() {
     let reply = server.post("/v1/chat/completions", &body);
     assert_eq!(reply.status, 400, "{reply:?}");
     assert!(reply.message().contains("prompt.system"), "{reply:?}");
+}
+
+/// A policy as a model file makes it of itself.
+const OWN: &str = r#"
+schema = 1
+name = "the model's own: generation_config.json, the chat template"
+[shape]
+temperature = 0.6
+top_k = 20
+[stop]
+tokens_max = 1000
+[reasoning]
+open = "<think>"
+close = "</think>"
+"#;
+
+/// A server of a model with a policy of its own, and of one without.
+fn own_server() -> Server {
+    let answers = json!([{ "pieces": ["<think>", "so", "</think>", "Yes."] }]);
+    let own = json!({ "name": "own", "own_policy": OWN, "context_len": 64, "answers": answers });
+    let plain = json!({ "name": "plain", "context_len": 64, "answers": answers });
+    Server::start(options(vec![script(&own), script(&plain)]))
+}
+
+#[test]
+fn a_models_own_policy_is_taken_and_said() {
+    let server = own_server();
+    let (status, answer) = ask(&server, json!({}));
+    // Its budget is larger than the context, which is no fault of the request.
+    assert_eq!((status, &answer["choices"][0]["message"]["content"]), (200, &json!("Yes.")));
+    assert_eq!(answer["choices"][0]["message"]["reasoning_content"], "so");
+    let own = PolicyFile::from_toml(OWN).unwrap();
+    assert_eq!(answer["causeway"]["policy"], own.hash_hex());
+    assert_eq!(answer["causeway"]["policy_name"], json!(own.identity.name));
+    let (_, plain) = ask(&server, json!({ "model": "plain" }));
+    assert_eq!(plain["choices"][0]["message"]["content"], "<think>so</think>Yes.");
+    assert_eq!(plain["causeway"].get("policy_name"), None);
+    let models = server.get("/v1/models").json();
+    let told = |place: usize| models["data"][place]["causeway"]["policy"].clone();
+    let fields = json!({
+        "shape": { "temperature": 0.6, "top_k": 20 },
+        "stop": { "tokens_max": 1000 },
+        "reasoning": { "open": "<think>", "close": "</think>" },
+    });
+    assert_eq!((&told(0)["fields"], &told(0)["fixed"]), (&fields, &json!(false)));
+    assert_eq!((&told(0)["sha256"], &told(1)["fields"]), (&json!(own.hash_hex()), &json!({})));
+}
+
+#[test]
+fn a_request_goes_over_a_models_own_policy() {
+    let server = own_server();
+    let mut want = PolicyFile::from_toml(OWN).unwrap();
+    want.shape.temperature = 0.9;
+    want.shape.top_k = 0;
+    want.stop.tokens_max = Some(8);
+    let (_, answer) = ask(&server, json!({ "temperature": 0.9, "top_k": 0, "max_tokens": 8 }));
+    assert_eq!(answer["causeway"]["policy"], want.hash_hex());
+    // A budget that the request names must fit, as ever.
+    let (status, refusal) = ask(&server, json!({ "max_tokens": 1000 }));
+    assert_eq!((status, &refusal["error"]["param"]), (400, &json!("max_tokens")));
+    // What the model says of itself is in force in every API.
+    let message = json!({ "messages": [{ "role": "user", "content": "go" }] });
+    assert_eq!(server.post("/v1/messages", &message).status, 200);
+    let response = server.post("/v1/responses", &json!({ "input": "go" })).json();
+    assert_eq!(response["temperature"], 0.6);
 }

@@ -21,7 +21,8 @@ fn model() -> Source {
     assert!(path.exists(), "{} is missing: run `causeway pull smollm2:135m`", path.display());
     let threads = threads_by_default().0;
     let settings = Settings { context_len: Some(512), kv_type: KvType::F16, threads };
-    Source::File(Opening { name: "smollm2:135m".to_owned(), path, settings })
+    let opening = Opening { name: "smollm2:135m".to_owned(), path, settings };
+    Source::File { opening, own: None }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The policy that a model file makes of itself, and what a run takes from it.
 
-use causeway_policy::PolicyFile;
+use causeway_policy::{Method, PolicyFile};
 use serde_json::Value;
 
 use super::{Defaults, IN_TEMPLATE, sources};
@@ -19,6 +19,41 @@ impl Defaults {
     pub fn policy(&self) -> Option<PolicyFile> {
         self.name()?;
         PolicyFile::from_toml(&self.to_toml()).ok()
+    }
+
+    /// How the file says that a token is taken, where it does.
+    #[must_use]
+    pub fn method(&self) -> Option<Method> {
+        let says = self.said.iter().any(|said| said.field == Some("choose.method"));
+        self.policy().filter(|_| says).map(|own| own.choose.method)
+    }
+
+    /// What `effective` has of the file's own policy, in the words of the policy file and with
+    /// its sources; `None` where it has nothing of it.
+    #[must_use]
+    pub fn taken(&self, effective: &PolicyFile) -> Option<String> {
+        let (own, effective) = (self.policy()?.to_json(), effective.to_json());
+        let (mut parts, mut sources) = (Vec::new(), Vec::new());
+        for said in self.said.iter().filter(|said| said.counts()) {
+            let path = said.field.unwrap_or_default();
+            let value = at(&own, path);
+            if value != at(&effective, path) {
+                continue;
+            }
+            if !sources.contains(&said.source) {
+                sources.push(said.source);
+            }
+            let (_, field) = path.split_once('.').unwrap_or_default();
+            parts.push(match path {
+                "choose.method" => value.as_str().unwrap_or_default().to_owned(),
+                "reasoning.open" => format!("a thought from {} on", unquoted(value)),
+                "reasoning.close" => {
+                    format!("to {}, which is no part of the answer", unquoted(value))
+                }
+                _ => format!("{field} {}", shown(value)),
+            });
+        }
+        (!parts.is_empty()).then(|| format!("{} ({})", parts.join(", "), sources.join(", ")))
     }
 
     pub(super) fn name(&self) -> Option<String> {
@@ -45,34 +80,13 @@ impl super::Said {
     }
 }
 
-/// What `effective` has of a model's own policy, in the words of the policy file and with its
-/// sources; `None` where everything was replaced.
-#[must_use]
-pub fn taken(own: &PolicyFile, effective: &PolicyFile) -> Option<String> {
-    let name = own.identity.name.as_deref()?;
-    let (own, effective) = (own.to_json(), effective.to_json());
-    let default = PolicyFile::default().to_json();
-    let mut parts = Vec::new();
-    let method = &own["choose"]["method"];
-    if *method == effective["choose"]["method"] {
-        parts.extend(method.as_str().map(str::to_owned));
-    }
-    for section in ["constraints", "shape", "stop"] {
-        for (field, value) in own[section].as_object().into_iter().flatten() {
-            let is_own = *value != default[section][field] && *value == effective[section][field];
-            if is_own {
-                parts.push(format!("{field} {}", shown(value)));
-            }
-        }
-    }
-    let marker = |name: &str| own["reasoning"][name].as_str();
-    if let (Some(open), Some(close)) = (marker("open"), marker("close"))
-        && own["reasoning"]["open"] == effective["reasoning"]["open"]
-    {
-        parts.push(format!("what stands between {open} and {close} is reasoning, not the answer"));
-    }
-    let sources = name.strip_prefix(NAME).unwrap_or(name);
-    (!parts.is_empty()).then(|| format!("{} ({sources})", parts.join(", ")))
+/// What a policy's tree has at a path such as `shape.top_p`.
+fn at<'t>(tree: &'t Value, path: &str) -> &'t Value {
+    path.split('.').fold(tree, |tree, key| &tree[key])
+}
+
+fn unquoted(value: &Value) -> String {
+    value.as_str().unwrap_or_default().escape_debug().to_string()
 }
 
 /// A value in few words.

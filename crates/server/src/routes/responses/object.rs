@@ -19,8 +19,9 @@ impl Repeated {
     /// The fields as they are in force.
     pub(super) fn new(fields: &Fields, state: &State) -> Self {
         let given = |name: &str| fields.value(name).cloned();
+        let base = state.registry.base(fields.text("model"));
         let in_force = |name: &str, path: &str, default: Value| {
-            given(name).or_else(|| state.base.own(path).cloned()).unwrap_or(default)
+            given(name).or_else(|| base.own(path).cloned()).unwrap_or(default)
         };
         let plain = || json!({ "format": { "type": "text" } });
         Self(json!({
