@@ -198,6 +198,11 @@ impl PolicyFlags {
             || self.run.seed.is_some()
     }
 
+    /// Whether a flag says how a token is taken.
+    pub(crate) fn name_a_method(&self) -> bool {
+        self.run.method.is_some()
+    }
+
     /// Puts every flag given in place of its field, and checks the whole.
     pub(crate) fn apply(&self, file: &mut PolicyFile) -> Result<(), Failure> {
         let Self { like, order, prompt, constraints, form, shape, run } = self;

@@ -39,6 +39,9 @@ enum Action {
     Show {
         /// A model's name, a `.gguf` file, or a Hugging Face folder
         model: String,
+        /// Print one object in place of the file
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -75,16 +78,25 @@ pub(crate) fn run(args: &Args) -> Outcome {
             writeln!(out, "{line}")?;
             Ok(())
         }
-        Action::Show { model } => {
-            let file = ModelFile::open(&model_path::resolve(model)?).map_err(SessionError::from);
-            let defaults =
-                Defaults::of(&file.map_err(session_failure)?).map_err(session_failure)?;
-            writeln!(out, "# What {model:?} says about decoding; no command applies it unasked.")?;
-            writeln!(out, "# Keep it as a file and give it with --policy to decode so.")?;
-            write!(out, "{}", defaults.to_toml(model))?;
-            Ok(())
-        }
+        Action::Show { model, json } => show(model, *json, &mut out),
     }
+}
+
+/// What a model file says of decoding, and what becomes of it.
+fn show(model: &str, json: bool, out: &mut impl Write) -> Outcome {
+    let file = ModelFile::open(&model_path::resolve(model)?).map_err(SessionError::from);
+    let defaults = Defaults::of(&file.map_err(session_failure)?).map_err(session_failure)?;
+    if json {
+        writeln!(out, "{}", defaults.to_json(model))?;
+        return Ok(());
+    }
+    writeln!(out, "# What {model:?} says about decoding.")?;
+    let said = match defaults.policy() {
+        Some(_) => "`run` and `serve` begin with it, and `--policy none` leaves it out.",
+        None => "There is nothing in it that a policy takes over.",
+    };
+    write!(out, "# {said}\n{}", defaults.to_toml())?;
+    Ok(())
 }
 
 /// The policy of a file, or the policy that changes nothing.

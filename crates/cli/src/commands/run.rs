@@ -20,7 +20,7 @@ use crate::commands::ledger::{StorePlace, store_failure};
 use crate::failure::{Failure, Outcome};
 use crate::generate::{Job, Watcher, generate};
 use crate::loaded::{ModelFlags, about, session_failure};
-use crate::policy_choice::PolicyChoice;
+use crate::policy_choice::{Chosen, PolicyChoice};
 use crate::prompting::prompt;
 use crate::session;
 
@@ -250,8 +250,9 @@ pub(super) fn answer(ask: &Ask, watcher: &mut dyn Watcher) -> Result<Record, Fai
     }
     let store = ask.keeps().then(|| ask.place.open()).transpose()?;
     let interrupted = interrupts()?;
-    let (file, seed) = ask.policy.file()?;
+    let early = ask.policy.early()?;
     let loaded = ask.model.open()?;
+    let Chosen { file, seed } = ask.policy.for_model(early, &loaded)?;
     let has_template = loaded.text.as_ref().is_some_and(|text| text.template.is_some());
     let has_template = has_template || file.prompt.template.is_some();
     let (given, received) = ask.asked.given(has_template, seed)?;
@@ -302,11 +303,20 @@ fn json_line(record: &Record) -> Result<String, Failure> {
         "policy": record.start.policy.sha256,
         "record": record.id(),
     });
+    if let Some(name) = policy_name(record) {
+        line["policy_name"] = json!(name);
+    }
     if let Some(fields) = &record.end.fields {
         line["fields"] = json!(fields);
         line["open_field"] = json!(record.end.open_field);
     }
     serde_json::to_string(&line).map_err(Failure::world)
+}
+
+/// What the policy is called; that of a model's own file says where it stands.
+fn policy_name(record: &Record) -> Option<String> {
+    let tree: Value = serde_json::from_str(&record.start.policy.canonical).ok()?;
+    tree["name"].as_str().map(str::to_owned)
 }
 
 /// One line: tokens, passes, time to the first token, speed, reason.

@@ -4,6 +4,7 @@ mod kv_disk;
 mod logging;
 mod operation;
 
+#[cfg(feature = "scripted")]
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use crate::commands::ledger::StorePlace;
 use crate::failure::{Failure, Outcome};
 use crate::loaded::{KV_TYPES, ModelFlags};
 use crate::model_path;
-use crate::policy_choice;
+use crate::policy_choice::{self, Base};
 
 /// Arguments of `causeway serve`.
 #[derive(Debug, clap::Args)]
@@ -42,9 +43,15 @@ pub(crate) struct Args {
     /// Print one line of JSON with the address when requests can come.
     #[arg(long)]
     json: bool,
-    /// Policy file that every request runs under; what it says, a request may not change.
-    #[arg(long, value_name = "FILE")]
-    policy: Option<PathBuf>,
+    /// Policy file that every request runs under: what it says, a request may not change. Or
+    /// `model`, what each model's file says of decoding, which a request's fields go over; or
+    /// `none`, neither.
+    #[arg(long, value_name = "FILE", default_value = "model", value_parser = Base::parser())]
+    policy: Base,
+    /// The models' chat template of this name, for every chat [default: `tool_use` for chats with
+    /// tools where there is one, else `default`].
+    #[arg(long, value_name = "NAME")]
+    chat_template: Option<String>,
     #[command(flatten)]
     engine: EngineFlags,
     #[command(flatten)]
@@ -116,7 +123,12 @@ const RESULTS_MB: u64 = 1_000;
 
 /// Runs the command until a signal stops it.
 pub(crate) fn run(args: &Args) -> Outcome {
-    let policy = args.policy.as_deref().map(policy_choice::read).transpose()?;
+    let policy = args.policy.file()?;
+    if policy.is_some() && args.chat_template.is_some() {
+        return Err(Failure::caller(anyhow::anyhow!(
+            "--chat-template is given beside a policy file, which says it as `prompt.template`"
+        )));
+    }
     let ledger = ledger(args)?;
     let kept = ledger.as_ref().map(|_| args.store.open_to_read()).transpose()?;
     let results = ledger.as_ref().map(|_| args.store.open_to_read()).transpose()?;
@@ -161,7 +173,12 @@ fn sources(args: &Args) -> Result<Vec<Source>, Failure> {
         let script = causeway_server::scripted::Script::from_json(&text);
         return Ok(vec![Source::Script(Arc::new(script.map_err(Failure::caller)?))]);
     }
-    let source = |name: &String| Ok(Source::File(args.engine.flags(name.clone()).opening()?));
+    let template = args.chat_template.as_deref();
+    let source = |name: &String| {
+        let opening = args.engine.flags(name.clone()).opening()?;
+        let own = policy_choice::of_served(&args.policy, &opening, template)?;
+        Ok(Source::File { opening, own: own.map(Box::new) })
+    };
     args.models.iter().map(source).collect()
 }
 

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use causeway_text::{Chat, ChatValue, CivilTime, Names, Template, TemplateError};
+use causeway_text::{
+    Chat, ChatValue, CivilTime, DEFAULT_TEMPLATE, Names, TOOL_TEMPLATE, Template, TemplateError,
+    Text, TextError,
+};
 use serde_json::json;
 
 use super::tokenize::{answer_lines, open};
@@ -14,7 +17,7 @@ use crate::failure::{Failure, Outcome};
 /// Arguments of `causeway template`.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("input").required(true)
-    .args(["message", "messages", "json"]).multiple(true))]
+    .args(["message", "messages", "json", "list"]).multiple(true))]
 pub(crate) struct Args {
     /// Model name, .gguf file or folder whose template is used.
     #[arg(short, long, default_value = causeway_models::DEFAULT_MODEL)]
@@ -22,6 +25,13 @@ pub(crate) struct Args {
     /// A file that holds the template, in place of a model's.
     #[arg(long, conflicts_with = "model")]
     file: Option<PathBuf>,
+    /// The model's template of this name [default: `tool_use` for chats with tools where there is
+    /// one, else `default`].
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    chat_template: Option<String>,
+    /// List the model's templates: the name, the bytes, and which chats it is for.
+    #[arg(long, conflicts_with_all = ["message", "messages", "json", "file", "chat_template"])]
+    list: bool,
     /// Read `{"messages": […], "tools": […], "add_generation_prompt": …}` from stdin, one a
     /// line, and write `{"text": …}` or `{"error": …}`.
     #[arg(long, conflicts_with_all = ["message", "messages"])]
@@ -42,10 +52,13 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Outcome {
-    let (template, names) = template(args)?;
+    if args.list {
+        return list(args);
+    }
+    let source = Source::new(args)?;
     let render = |mut chat: Chat| {
         chat.now = chat.now.or_else(now);
-        template.render(&chat, &names)
+        source.render(&chat)
     };
     if args.json {
         return answer_lines(|line| Ok(json!({ "text": render(Chat::from_json(line)?)? })));
@@ -53,24 +66,63 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut chat = chat(args)?;
     chat.add_generation_prompt |= args.add_generation_prompt;
     chat.continue_final_message |= args.continue_final_message;
-    let rendered = render(chat).map_err(failure)?;
+    let rendered = render(chat).map_err(super::tokenize::failure)?;
     writeln!(std::io::stdout().lock(), "{rendered}")?;
     Ok(())
 }
 
-/// The template and the special tokens it may print.
-fn template(args: &Args) -> Result<(Template, Names), Failure> {
-    if let Some(path) = &args.file {
-        let template = Template::new(&read(path)?);
-        let template = template.with_context(|| format!("`{}`", path.display()));
-        return Ok((template.map_err(Failure::caller)?, Names::new()));
+/// Prints the names of a model's templates.
+fn list(args: &Args) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    for (name, source) in open(&args.model)?.templates().iter() {
+        let used = match name {
+            DEFAULT_TEMPLATE => "every chat",
+            TOOL_TEMPLATE => "chats with tools",
+            _ => "--chat-template",
+        };
+        writeln!(out, "{}\t{} bytes\t{used}", name.escape_debug(), source.len())?;
     }
-    let text = open(&args.model)?;
-    let names = text.tokenizer.names();
-    let template = text.template.ok_or_else(|| {
-        Failure::caller(anyhow::anyhow!("the model `{}` has no chat template", args.model))
-    })?;
-    Ok((template, names))
+    Ok(())
+}
+
+/// Where the template of a chat comes from.
+enum Source {
+    /// One for all.
+    Chosen(Template, Names),
+    /// The model's, by what the chat has.
+    Model(Text),
+}
+
+impl Source {
+    fn new(args: &Args) -> Result<Self, Failure> {
+        if let Some(path) = &args.file {
+            let template = Template::new(&read(path)?);
+            let template = template.with_context(|| format!("`{}`", path.display()));
+            return Ok(Self::Chosen(template.map_err(Failure::caller)?, Names::new()));
+        }
+        let text = open(&args.model)?;
+        if let Some(name) = &args.chat_template {
+            let source = text.templates().named(name).map_err(Failure::caller)?;
+            return Ok(Self::Chosen(
+                Template::new(source).map_err(failure)?,
+                text.tokenizer.names(),
+            ));
+        }
+        if text.templates().is_empty() {
+            let sentence = anyhow::anyhow!("the model `{}` has no chat template", args.model);
+            return Err(Failure::caller(sentence));
+        }
+        Ok(Self::Model(text))
+    }
+
+    fn render(&self, chat: &Chat) -> Result<String, TextError> {
+        match self {
+            Self::Chosen(template, names) => Ok(template.render(chat, names)?),
+            Self::Model(text) => {
+                Ok(text.template_of(chat)?.render(chat, &text.tokenizer.names())?)
+            }
+        }
+    }
 }
 
 /// The chat of `--messages` or of every `--message`.
