@@ -118,7 +118,7 @@ fn a_run_takes_it_and_says_so() {
     }
     assert_eq!(own["policy_name"], NAME);
     let written: Value = serde_json::from_str(&fs::read_to_string(&record).unwrap()).unwrap();
-    let canonical = written["policy"]["canonical"].as_str().unwrap();
+    let canonical = written["start"]["policy"]["canonical"].as_str().unwrap();
     assert!(canonical.contains("\"temperature\":0.7") && canonical.contains(NAME), "{canonical}");
     assert_eq!(causeway(&["replay", &record]).code, 0);
     // Kept as a file, it is the same policy.
@@ -262,7 +262,7 @@ fn templates_are_listed_and_chosen_by_name() {
         run(&path, &[&ask[..], more].concat());
         let written: Value = serde_json::from_str(&fs::read_to_string(&record).unwrap()).unwrap();
         assert_eq!(causeway(&["replay", &record]).code, 0);
-        written["template"]["text"].as_str().unwrap().split('{').next().unwrap().to_owned()
+        written["start"]["template"]["text"].as_str().unwrap().split('{').next().unwrap().to_owned()
     };
     for (input, name, want) in [
         (&["--message", "user=ab"][..], None, "<think></think>ab\n"),
