@@ -12,8 +12,13 @@ use serde_json::{Value, json};
 use crate::error::SessionError;
 
 /// Markers of a thought, as the templates of models that think spell them.
-const THOUGHTS: &[(&str, &str)] =
-    &[("<think>", "</think>"), ("[THINK]", "[/THINK]"), ("<seed:think>", "</seed:think>")];
+const THOUGHTS: &[(&str, &str)] = &[
+    ("<think>", "</think>"),
+    ("[THINK]", "[/THINK]"),
+    ("<seed:think>", "</seed:think>"),
+    ("<thought>", "</thought>"),
+    ("◁think▷", "◁/think▷"),
+];
 /// Where reasoning markers are read from.
 const IN_TEMPLATE: &str = "the chat template";
 
@@ -88,8 +93,9 @@ impl Defaults {
             Some(folder) => defaults.read_folder(&sources::generation(folder)?),
             None => defaults.read_gguf(file),
         }
-        if let Some(text) = text {
-            defaults.read_thought(text)?;
+        match text {
+            Some(text) => defaults.read_thought(text)?,
+            None => defaults.drop_texts(),
         }
         defaults.said.sort_by_key(|said| said.field.is_none());
         if let Err(error) = PolicyFile::from_toml(&defaults.to_toml()) {
@@ -201,6 +207,14 @@ impl Defaults {
             }
         }
         Ok(())
+    }
+
+    /// Turns what a model without a tokenizer cannot heed into a note.
+    fn drop_texts(&mut self) {
+        for said in self.said.iter_mut().filter(|said| said.field == Some("stop.strings")) {
+            said.field = None;
+            said.value = format!("{} {}: there is no tokenizer", said.key, said.value);
+        }
     }
 
     /// A field, or a note where the policy file refuses its value; says whether it was taken.

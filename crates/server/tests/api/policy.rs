@@ -1,5 +1,4 @@
-//! A server with a policy file: what it says, a request does not change; and one whose model has
-//! a policy of its own, which a request goes over.
+//! Servers with a policy file, which no request changes, or a model's own, which requests go over.
 
 use causeway_policy::PolicyFile;
 use serde_json::{Value, json};

@@ -26,6 +26,7 @@ const RULES: &[(&str, &str)] = &[
     ("suppress_tokens", "constraints.forbidden_tokens"),
     ("bad_words_ids", "constraints.bad_words"),
     ("max_new_tokens", "stop.tokens_max"),
+    ("stop_strings", "stop.strings"),
 ];
 /// Those that count where `do_sample` is true only.
 const SHAPES: &[(&str, &str)] = &[
@@ -76,7 +77,10 @@ impl Defaults {
             let fails = |why: &str| one_line(&format!("{key} = {value} {why}"));
             match (field(RULES), field(SHAPES)) {
                 (Some(field), _) => {
-                    self.take(field, value.to_string(), GENERATION, name);
+                    // One text is a list of one.
+                    let is_alone = field == "stop.strings" && value.is_string();
+                    let value = if is_alone { format!("[{value}]") } else { value.to_string() };
+                    self.take(field, value, GENERATION, name);
                 }
                 (_, Some(field)) if draws => {
                     self.take(field, value.to_string(), GENERATION, name);

@@ -85,6 +85,17 @@ fn every_source_becomes_its_fields_or_none() {
 }
 
 #[test]
+fn stop_strings_need_a_tokenizer() {
+    let mut defaults = of_config(r#"{"stop_strings": "END", "max_new_tokens": 4}"#);
+    let want = r#"{"stop":{"strings":["END"],"tokens_max":4}}"#;
+    assert_eq!(policy(&defaults), want);
+    assert_eq!(policy(&of_config(r#"{"stop_strings": ["END"], "max_new_tokens": 4}"#)), want);
+    defaults.drop_texts();
+    assert_eq!(policy(&defaults), r#"{"stop":{"tokens_max":4}}"#);
+    assert_eq!(defaults.notes()[0].0, "stop_strings [\"END\"]: there is no tokenizer");
+}
+
+#[test]
 fn keys_of_llama_cpp_are_a_policy_or_named() {
     let check = |keys: &[(&str, Stored)], want: &str, notes: &[&str]| {
         let defaults = of_sampling(keys);
@@ -171,6 +182,7 @@ fn reasoning_markers_are_those_of_the_template() {
     let want = "a thought from <think> on, to </think>, which is no part of the answer \
                 (the chat template)";
     assert_eq!(said, want);
+    check("◁think▷", r#"{"reasoning":{"close":"◁/think▷","open":"◁think▷"}}"#);
     check("[THINK]", r#"{"reasoning":{"close":"[/THINK]","open":"[THINK]"}}"#);
     check("{{ messages[0].content }}", "-");
 }
