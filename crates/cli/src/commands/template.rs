@@ -88,9 +88,9 @@ fn list(args: &Args) -> Outcome {
 /// Where the template of a chat comes from.
 enum Source {
     /// One for all.
-    Chosen(Template, Names),
+    Chosen(Box<Template>, Names),
     /// The model's, by what the chat has.
-    Model(Text),
+    Model(Box<Text>),
 }
 
 impl Source {
@@ -98,21 +98,19 @@ impl Source {
         if let Some(path) = &args.file {
             let template = Template::new(&read(path)?);
             let template = template.with_context(|| format!("`{}`", path.display()));
-            return Ok(Self::Chosen(template.map_err(Failure::caller)?, Names::new()));
+            return Ok(Self::Chosen(Box::new(template.map_err(Failure::caller)?), Names::new()));
         }
         let text = open(&args.model)?;
         if let Some(name) = &args.chat_template {
             let source = text.templates().named(name).map_err(Failure::caller)?;
-            return Ok(Self::Chosen(
-                Template::new(source).map_err(failure)?,
-                text.tokenizer.names(),
-            ));
+            let template = Template::new(source).map_err(failure)?;
+            return Ok(Self::Chosen(Box::new(template), text.tokenizer.names()));
         }
         if text.templates().is_empty() {
             let sentence = anyhow::anyhow!("the model `{}` has no chat template", args.model);
             return Err(Failure::caller(sentence));
         }
-        Ok(Self::Model(text))
+        Ok(Self::Model(Box::new(text)))
     }
 
     fn render(&self, chat: &Chat) -> Result<String, TextError> {
