@@ -97,8 +97,8 @@ impl PolicyChoice {
             let source = text.templates().named(name).map_err(Failure::caller)?;
             chosen.file.prompt.template = Some(source.to_owned());
         }
-        if let Some(taken) = defaults.taken(&chosen.file) {
-            eprintln!("causeway: {}", notice(&taken));
+        if let Some(notice) = defaults.notice(&chosen.file) {
+            eprintln!("causeway: {notice}");
         }
         Ok(chosen)
     }
@@ -123,11 +123,6 @@ impl PolicyChoice {
     }
 }
 
-/// What is said of a policy that nobody asked for, and the way out.
-fn notice(taken: &str) -> String {
-    format!("decoding as the model's file says: {taken}; `--policy none` leaves that out")
-}
-
 /// The policy that requests to a served model begin with where no policy file is given; says on
 /// stderr what it took from the model's file.
 ///
@@ -143,8 +138,8 @@ pub(crate) fn of_served(
         Base::Nothing | Base::File(_) => Defaults::default(),
     };
     let mut own = defaults.policy();
-    if let Some(taken) = own.as_ref().and_then(|own| defaults.taken(own)) {
-        eprintln!("{}: {}", opening.name, notice(&taken));
+    if let Some(notice) = defaults.notice(&own.clone().unwrap_or_default()) {
+        eprintln!("{}: {notice}", opening.name);
     }
     if let Some(name) = chat_template {
         let of_model = |failure: Failure| failure.within(format!("model `{}`", opening.name));

@@ -112,7 +112,7 @@ fn a_run_takes_it_and_says_so() {
         "top_k 20",
         "top_p 0.8",
         "repetition_penalty 1.05",
-        " (generation_config.json); `--policy none` leaves that out",
+        " (generation_config.json), but not its num_beams; `--policy none` leaves that out",
     ] {
         assert!(said.contains(word), "{word} in {said}");
     }
@@ -239,7 +239,7 @@ fn a_gguf_file_is_shown_and_taken() {
     let (own, said) = run(&path, &["--seed", "1", "a"]);
     assert_eq!(own["policy_name"], shown["policy"]["name"]);
     let want = "temperature 0.6, top_k 40, sample, a thought from <think> on, to </think>, which \
-                is no part of the answer (general.sampling, the chat template)";
+                is no part of the answer (general.sampling, the chat template), but not its mirostat; ";
     assert!(said.contains(want), "{said}");
 }
 

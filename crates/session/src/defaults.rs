@@ -39,6 +39,8 @@ pub struct Said {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Defaults {
     pub said: Vec<Said>,
+    /// Keys that would change answers and that no policy takes over.
+    pub unheeded: Vec<String>,
     /// The tokens that end an answer, with their spelling where there is a tokenizer.
     pub ends: Vec<(TokenId, Option<String>)>,
     /// The chat templates by name, with the bytes that each one has.
@@ -233,6 +235,7 @@ impl Defaults {
             Err(error) => {
                 let problem = error.problems().first().map(ToString::to_string);
                 let problem = problem.unwrap_or_else(|| format!("{field} = {value} is refused"));
+                self.unheeded.push(key.clone());
                 self.note(one_line(&problem), source, key);
                 false
             }

@@ -335,8 +335,12 @@ pub(super) fn account_line(record: &Record) -> String {
     } else {
         format!(", seed {}", record.start.request.effective.seed)
     };
+    let reasoning = match tokens.reasoning {
+        0 => String::new(),
+        count => format!(" ({count} of reasoning)"),
+    };
     format!(
-        "{} prompt + {} tokens, {} prefill + {} decode passes, first token {ttft}, {speed}, {}{seed}",
+        "{} prompt + {} tokens{reasoning}, {} prefill + {} decode passes, first token {ttft}, {speed}, {}{seed}",
         tokens.prompt,
         tokens.prefix,
         passes.prefill,

@@ -31,7 +31,7 @@ impl Defaults {
     /// What `effective` has of the file's own policy, in the words of the policy file and with
     /// its sources; `None` where it has nothing of it.
     #[must_use]
-    pub fn taken(&self, effective: &PolicyFile) -> Option<String> {
+    pub(super) fn taken(&self, effective: &PolicyFile) -> Option<String> {
         let (own, effective) = (self.policy()?.to_json(), effective.to_json());
         let (mut parts, mut sources) = (Vec::new(), Vec::new());
         for said in self.said.iter().filter(|said| said.counts()) {
@@ -54,6 +54,26 @@ impl Defaults {
             });
         }
         (!parts.is_empty()).then(|| format!("{} ({})", parts.join(", "), sources.join(", ")))
+    }
+
+    /// What is said of a policy that nobody asked for: what `effective` has of it, what the file
+    /// says that no policy takes over, and the way out. `None` where there is neither.
+    #[must_use]
+    pub fn notice(&self, effective: &PolicyFile) -> Option<String> {
+        let keys = self.unheeded.join(", ");
+        match (self.taken(effective), keys.is_empty()) {
+            (None, true) => None,
+            (None, false) => Some(format!(
+                "the model's file says {keys} of decoding, which no policy takes over"
+            )),
+            (Some(taken), is_all) => {
+                let rest = if is_all { String::new() } else { format!(", but not its {keys}") };
+                Some(format!(
+                    "decoding as the model's file says: {taken}{rest}; `--policy none` leaves that \
+                     out"
+                ))
+            }
+        }
     }
 
     pub(super) fn name(&self) -> Option<String> {

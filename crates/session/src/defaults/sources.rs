@@ -59,6 +59,21 @@ const SILENT: &[&str] = &[
     "use_cache",
 ];
 
+/// Keys of `generation_config.json` that change answers and are no field of a policy.
+const UNHEEDED: &[&str] = &[
+    "num_beams",
+    "penalty_alpha",
+    "guidance_scale",
+    "sequence_bias",
+    "begin_suppress_tokens",
+    "forced_bos_token_id",
+    "exponential_decay_length_penalty",
+    "encoder_repetition_penalty",
+    "top_h",
+];
+/// Keys below `general.sampling.` that only say how strong another one is.
+const STRENGTHS: &[&str] = &["mirostat_tau", "mirostat_eta", "xtc_threshold"];
+
 impl Defaults {
     pub(super) fn read_folder(&mut self, config: &Map<String, Value>) {
         let draws = config.get("do_sample") == Some(&Value::Bool(true));
@@ -89,6 +104,10 @@ impl Defaults {
                     self.note(fails("is of no effect without do_sample"), GENERATION, name);
                 }
                 _ if SILENT.contains(&key.as_str()) => {}
+                _ if UNHEEDED.contains(&key.as_str()) && !is_off(&value.to_string()) => {
+                    self.unheeded.push(name.clone());
+                    self.note(fails("is no field, and not taken"), GENERATION, name);
+                }
                 _ => self.note(fails("is no field, and not taken"), GENERATION, name),
             }
         }
@@ -119,7 +138,10 @@ impl Defaults {
                     let is_taken = self.take(field, value, SAMPLING, name);
                     draws |= is_taken && field.starts_with("shape.");
                 }
-                _ => {
+                (_, number) => {
+                    if !STRENGTHS.contains(&key) && number.is_none_or(|number| !is_zero(&number)) {
+                        self.unheeded.push(name.clone());
+                    }
                     let sentence = format!("{key}{told} is no field, and not taken");
                     self.note(one_line(&sentence), SAMPLING, name);
                 }
@@ -150,6 +172,15 @@ pub(super) fn generation(folder: &Path) -> Result<Map<String, Value>, SessionErr
         return Err(TextError::FileLength { path, bytes, limit: FILE_BYTES_MAX }.into());
     }
     serde_json::from_slice(&bytes).map_err(|source| TextError::Json { path, source }.into())
+}
+
+/// Whether a value of `generation_config.json` turns its rule off: one beam is none.
+fn is_off(value: &str) -> bool {
+    is_zero(value) || ["1", "1.0", "false", "[]", "{}"].contains(&value)
+}
+
+fn is_zero(number: &str) -> bool {
+    number == "0" || number == "0.0"
 }
 
 /// A value as a sentence has it: numbers and texts, nothing for anything else.

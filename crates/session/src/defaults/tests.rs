@@ -169,6 +169,25 @@ fn what_is_taken_is_said_and_what_was_replaced_is_not() {
 }
 
 #[test]
+fn what_no_policy_takes_over_is_said_where_it_would_change_answers() {
+    let check = |defaults: &Defaults, want: Option<&str>| {
+        let notice = defaults.notice(&defaults.policy().unwrap_or_default());
+        assert_eq!(notice.as_deref(), want, "{defaults:?}");
+    };
+    check(&of_config(r#"{"num_beams": 1, "cache_implementation": "hybrid"}"#), None);
+    let only = "the model's file says num_beams of decoding, which no policy takes over";
+    check(&of_config(r#"{"num_beams": 4}"#), Some(only));
+    let both = "decoding as the model's file says: sample (generation_config.json), but not its \
+                top_p; `--policy none` leaves that out";
+    check(&of_config(r#"{"do_sample": true, "top_p": 7}"#), Some(both));
+    let off = [("mirostat", Stored::I32(0)), ("mirostat_tau", Stored::F32(5.0))];
+    check(&of_sampling(&off), None);
+    let on = [("mirostat", Stored::I32(1)), ("sequence", Stored::String("k".to_owned()))];
+    let both = "the model's file says mirostat, sequence of decoding, which no policy takes over";
+    check(&of_sampling(&on), Some(both));
+}
+
+#[test]
 fn reasoning_markers_are_those_of_the_template() {
     let check = |template: &str, want: &str| {
         let template = causeway_text::Template::new(template).unwrap();
