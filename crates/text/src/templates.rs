@@ -55,13 +55,18 @@ impl Templates {
 
     /// As `transformers` looks for them: `chat_template.jinja` and
     /// `additional_chat_templates/NAME.jinja` go before what `tokenizer_config.json` says, which
-    /// is one text or a list of names and texts.
+    /// is one text or a list of names and texts; `chat_template.json` comes last.
     pub(crate) fn from_folder(folder: &Path) -> Result<Self, TextError> {
         let default = read(&folder.join("chat_template.jinja"))?;
         let mut by_name = BTreeMap::new();
         if default.is_none() {
             let config = read_json(&folder.join("tokenizer_config.json"))?;
             by_name = of_config(&config["chat_template"]);
+            if by_name.is_empty() {
+                // Models that see and hear keep it beside their processor.
+                let processors = read_json(&folder.join("chat_template.json"))?;
+                by_name = of_config(&processors["chat_template"]);
+            }
         }
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         for name in additional(&folder.join("additional_chat_templates")) {

@@ -45,6 +45,9 @@ fn a_folder_has_its_templates_in_several_places() {
     check("one", &[("tokenizer_config.json", ONE)], "default=one");
     check("list", &[("tokenizer_config.json", LIST)], "default=d rag=r tool_use=t");
     check("none", &[("tokenizer_config.json", "{}")], "");
+    let last = ("chat_template.json", r#"{"chat_template": "last"}"#);
+    check("last", &[("tokenizer_config.json", "{}"), last], "default=last");
+    check("not last", &[("tokenizer_config.json", ONE), last], "default=one");
     let file = ("chat_template.jinja", "file");
     // A file of its own replaces the whole list, as it does in `transformers`.
     check("file", &[("tokenizer_config.json", LIST), file], "default=file");
