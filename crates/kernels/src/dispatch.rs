@@ -106,6 +106,9 @@ impl FromStr for Isa {
 /// Takes outputs: their group, the first row of activations, and sixteen outputs a row.
 pub(crate) type Sink<'a> = dyn FnMut(usize, usize, &[[f32; LANES]]) + 'a;
 
+/// Quantises one block of a row, times a scale and by weights.
+type QuantiseNormed = fn(&[f32; 32], (&[f32; 32], f32), &mut ActivationBlock) -> Finite;
+
 /// The chosen path: one function for each thing it computes.
 #[derive(Clone, Copy)]
 pub struct Kernels {
@@ -113,7 +116,10 @@ pub struct Kernels {
     pub(crate) tile_product: fn(&PackedMatrix, Range<usize>, ActivationTile<'_>, &mut Sink<'_>),
     pub(crate) group_float: fn(&PackedMatrix, usize, &[f32], &mut Sink<'_>),
     pub(crate) quantise_block: fn(&[f32; 32], &mut ActivationBlock) -> Finite,
+    pub(crate) quantise_normed: QuantiseNormed,
     pub(crate) rms_norm: fn(&mut [f32], &[f32], f32),
+    pub(crate) rms_scale: fn(&[f32], f32) -> f32,
+    pub(crate) add: fn(&mut [f32], &[f32]),
     pub(crate) silu_mul: fn(&mut [f32], &[f32]),
     pub(crate) gelu_mul: fn(&mut [f32], &[f32]),
     pub(crate) clamped_swiglu: fn(&mut [f32], &[f32]),
@@ -153,7 +159,13 @@ macro_rules! table {
             // SAFETY: the caller of `table!` saw the CPU report the path's instructions.
             quantise_block: |x, to| unsafe { $ops::quantise_block(x, to) },
             // SAFETY: as above.
+            quantise_normed: |x, norm, to| unsafe { $ops::quantise_normed(x, norm, to) },
+            // SAFETY: as above.
             rms_norm: |x, weight, eps| unsafe { $ops::rms_norm(x, weight, eps) },
+            // SAFETY: as above.
+            rms_scale: |x, eps| unsafe { $ops::rms_scale(x, eps) },
+            // SAFETY: as above.
+            add: |x, y| unsafe { $ops::add(x, y) },
             // SAFETY: as above.
             silu_mul: |gate, up| unsafe { $ops::silu_mul(gate, up) },
             // SAFETY: as above.
@@ -197,7 +209,10 @@ impl Kernels {
                 },
                 group_float: |weights, group, x, out| scalar::group_float(weights, group, x, out),
                 quantise_block: scalar::quantise_block,
+                quantise_normed: scalar::quantise_normed,
                 rms_norm: scalar::rms_norm,
+                rms_scale: scalar::rms_scale,
+                add: scalar::add,
                 silu_mul: scalar::silu_mul,
                 gelu_mul: scalar::gelu_mul,
                 clamped_swiglu: scalar::clamped_swiglu,

@@ -109,6 +109,13 @@ macro_rules! lane_ops {
         /// As `scalar::rms_norm`.
         #[target_feature(enable = $features)]
         pub(crate) fn rms_norm(x: &mut [f32], weight: &[f32], eps: f32) {
+            let scale = f_splat(rms_scale(x, eps));
+            zip_lanes(x, weight, |x, w| f_mul(f_mul(x, scale), w));
+        }
+
+        /// As `scalar::rms_scale`.
+        #[target_feature(enable = $features)]
+        pub(crate) fn rms_scale(x: &[f32], eps: f32) -> f32 {
             let (chunks, tail) = x.as_chunks::<16>();
             let mut squares = f_splat(0.0);
             for chunk in chunks {
@@ -121,9 +128,26 @@ macro_rules! lane_ops {
                 let v = f_load(&padded);
                 squares = f_fma(v, v, squares);
             }
-            let sum = f_tree_sum(squares);
-            let scale = f_splat(crate::scalar::norm_scale(sum, x.len(), eps));
-            zip_lanes(x, weight, |x, w| f_mul(f_mul(x, scale), w));
+            crate::scalar::norm_scale(f_tree_sum(squares), x.len(), eps)
+        }
+
+        /// As `scalar::add`.
+        #[target_feature(enable = $features)]
+        pub(crate) fn add(x: &mut [f32], y: &[f32]) {
+            zip_lanes(x, y, |x, y| f_add(x, y));
+        }
+
+        /// As `scalar::quantise_normed`.
+        #[target_feature(enable = $features)]
+        pub(crate) fn quantise_normed(
+            x: &[f32; 32],
+            (weight, scale): (&[f32; 32], f32),
+            to: &mut crate::activations::ActivationBlock,
+        ) -> Finite {
+            let (x, weight) = (x.as_chunks::<16>().0, weight.as_chunks::<16>().0);
+            let normed =
+                |half: usize| f_mul(f_mul(f_load(&x[half]), f_splat(scale)), f_load(&weight[half]));
+            quantise_lanes(normed(0), normed(1), to)
         }
 
         /// As `scalar::quantise_block`.
@@ -133,7 +157,13 @@ macro_rules! lane_ops {
             to: &mut crate::activations::ActivationBlock,
         ) -> Finite {
             let (halves, _) = x.as_chunks::<16>();
-            let (a, b) = (f_load(&halves[0]), f_load(&halves[1]));
+            quantise_lanes(f_load(&halves[0]), f_load(&halves[1]), to)
+        }
+
+        /// The block whose halves are `a` and `b`.
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn quantise_lanes(a: F, b: F, to: &mut crate::activations::ActivationBlock) -> Finite {
             let largest = i_max_abs_bits(a, b);
             if largest >= crate::scalar::INFINITY_BITS {
                 return Finite(false);

@@ -66,6 +66,24 @@ impl Kernels {
         (self.quantise_block)(&padded, to)
     }
 
+    /// As `quantise_to`, of values that go through a norm first: times `scale`, then by weights.
+    fn quantise_normed_to(
+        &self,
+        (values, weight, scale): (&[f32], &[f32], f32),
+        place: (usize, usize),
+        to: &mut ActivationBlock,
+        fault: &Fault,
+    ) {
+        let whole = values.first_chunk().zip(weight.first_chunk());
+        let is_finite =
+            whole.map(|(values, weight)| (self.quantise_normed)(values, (weight, scale), to));
+        // A block that is cut short, or has a value to be named, is computed by itself.
+        if is_finite != Some(Finite(true)) {
+            let normed: Vec<f32> = values.iter().zip(weight).map(|(x, w)| x * scale * w).collect();
+            self.quantise_to(&normed, place, to, fault);
+        }
+    }
+
     /// Quantises rows that `work` computes, cut into cells of whole blocks: it is given the
     /// cell's index and puts the piece of each row of the cell.
     ///
@@ -191,7 +209,7 @@ impl Kernels {
                 self.rms_norm(scratch, step.added_norm, step.eps);
                 added = scratch;
             }
-            x.iter_mut().zip(added).for_each(|(x, y)| *x += y);
+            (self.add)(x, added);
         };
         let len = TILE_ROWS * row_len;
         if step.norm.is_empty() {
@@ -205,16 +223,14 @@ impl Kernels {
         let lens = (len, TILE_ROWS * blocks);
         pool.chunk_pairs((x, &mut out.tiles), lens, &|item, x, to| {
             let first = item * TILE_ROWS;
-            let mut scratch = Vec::with_capacity(x.len());
-            add(first, x, &mut scratch);
+            add(first, x, &mut Vec::new());
             for (index, x) in x.chunks_exact(row_len).enumerate() {
-                scratch.clear();
-                scratch.extend_from_slice(x);
-                (self.rms_norm)(&mut scratch, step.norm, step.eps);
-                for (block, values) in scratch.chunks(BLOCK).enumerate() {
+                let scale = (self.rms_scale)(x, step.eps);
+                let weights = step.norm.chunks(BLOCK);
+                for (block, (values, weight)) in x.chunks(BLOCK).zip(weights).enumerate() {
                     let place = places.place(first + index, block) - first * blocks;
-                    let (row, column) = (first + index, block * BLOCK);
-                    self.quantise_to(values, (row, column), &mut to[place], &fault);
+                    let at = (first + index, block * BLOCK);
+                    self.quantise_normed_to((values, weight, scale), at, &mut to[place], &fault);
                 }
             }
         });

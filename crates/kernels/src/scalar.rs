@@ -155,14 +155,33 @@ pub(crate) fn norm_scale(sum: f32, count: usize, eps: f32) -> f32 {
 
 /// RMS norm (Zhang & Sennrich 2019) in place: `x * scale * weight`, left to right.
 pub(crate) fn rms_norm(x: &mut [f32], weight: &[f32], eps: f32) {
+    let scale = rms_scale(x, eps);
+    for (x, w) in x.iter_mut().zip(weight) {
+        *x = *x * scale * w;
+    }
+}
+
+/// What `rms_norm` multiplies a row by before its weights.
+pub(crate) fn rms_scale(x: &[f32], eps: f32) -> f32 {
     let mut lanes = [0.0f32; LANES];
     for (i, &v) in x.iter().enumerate() {
         lanes[i % LANES] = fma(v, v, lanes[i % LANES]);
     }
-    let scale = norm_scale(tree(lanes, |a, b| a + b), x.len(), eps);
-    for (x, w) in x.iter_mut().zip(weight) {
-        *x = *x * scale * w;
-    }
+    norm_scale(tree(lanes, |a, b| a + b), x.len(), eps)
+}
+
+/// Quantises one block of a row that goes through a norm first.
+pub(crate) fn quantise_normed(
+    x: &[f32; 32],
+    (weight, scale): (&[f32; 32], f32),
+    to: &mut ActivationBlock,
+) -> Finite {
+    quantise_block(&std::array::from_fn(|i| x[i] * scale * weight[i]), to)
+}
+
+/// `x += y`.
+pub(crate) fn add(x: &mut [f32], y: &[f32]) {
+    x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
 }
 
 /// SwiGLU (Shazeer 2020): `gate = silu(gate) * up`.
