@@ -136,7 +136,7 @@ impl<'a> Loader<'a> {
         let [weight, bias] = ["weight", "bias"].map(|kind| self.names.layer(layer, holder, kind));
         self.check_bias(part, &bias)?;
         let weight = self.matrix(&weight, shape, (&[rows, shape.1], place))?;
-        Ok(Linear { weight, bias: self.bias(&bias, &[rows], (place, shape.0))? })
+        Ok(Linear { weight, bias: self.bias(&bias, &[rows], (shape.0, place))? })
     }
 
     /// A bias, or nothing where the file has none.
@@ -144,7 +144,7 @@ impl<'a> Loader<'a> {
         &mut self,
         name: &str,
         whole: &[usize],
-        (place, rows): (Place, usize),
+        (rows, place): (usize, Place),
     ) -> Result<Vec<f32>, ModelError> {
         let Some(tensor) = self.tensor(name) else { return Ok(Vec::new()) };
         let values = vector(&tensor, whole)?;
@@ -246,23 +246,22 @@ impl<'a> Loader<'a> {
         let hidden_dim = self.config.shape.hidden_dim;
         let shape = if part == Part::DOWN { (hidden_dim, ffn_dim) } else { (ffn_dim, hidden_dim) };
         let (rows, columns) = shape;
-        let stacked =
-            self.names.family.experts.filter(|names| self.names.is_folder && names.is_stacked);
-        // Gate and up come by turns where folders have all experts in one tensor.
-        let step = if stacked.is_some() && part != Part::DOWN { 2 } else { 1 };
-        let order = if stacked.is_some() { Order::Across } else { Order::OneByOne };
+        // Where folders have all experts in one tensor, gate and up come by turns in it.
+        let is_stacked = self.names.is_folder && !self.names.experts_apart;
+        let step = if is_stacked && part != Part::DOWN { 2 } else { 1 };
+        let order = if is_stacked { Order::Across } else { Order::OneByOne };
         let (before, of_all) =
             if self.names.experts_apart { (0, None) } else { (expert, Some(count)) };
         let first = before * step * rows + usize::from(step == 2 && part == Part::UP);
         let place = Place { first, step, order };
-        let inner = if stacked.is_some() { [columns, step * rows] } else { [rows, columns] };
+        let inner = if is_stacked { [columns, step * rows] } else { [rows, columns] };
         let whole: Vec<usize> = of_all.into_iter().chain(inner).collect();
         let biases: Vec<usize> = of_all.into_iter().chain([step * rows]).collect();
         let [weight, bias] =
             ["weight", "bias"].map(|kind| self.names.expert(layer, expert, part, kind));
         self.check_bias(part, &bias)?;
         let weight = self.matrix(&weight, shape, (&whole, place))?;
-        Ok(Linear { weight, bias: self.bias(&bias, &biases, (place, rows))? })
+        Ok(Linear { weight, bias: self.bias(&bias, &biases, (rows, place))? })
     }
 
     /// The output matrix, or the embedding where the two are one or no file says otherwise.
@@ -284,19 +283,15 @@ impl<'a> Loader<'a> {
 
     /// A weight that no part reads means another computation than the file's.
     fn refuse_unused(&self) -> Result<(), ModelError> {
-        let unused = self.file.tensors().find(|entry| {
-            let ignored = IGNORED.iter().any(|suffix| entry.name.ends_with(suffix));
-            let ignored = ignored || self.names.is_not_of_text(&entry.name);
-            !self.used.contains(&entry.name) && !ignored
-        });
-        match unused {
-            None => Ok(()),
-            Some(entry) => Err(ModelError::UnusedTensor {
-                name: entry.name.clone(),
-                architecture: self.config.architecture.clone(),
-                n_layers: self.config.shape.n_layers,
-            }),
-        }
+        let is_ignored = |name: &str| {
+            IGNORED.iter().any(|suffix| name.ends_with(suffix)) || self.names.is_not_of_text(name)
+        };
+        let mut names = self.file.tensors().map(|entry| &entry.name);
+        let unused = names.find(|name| !self.used.contains(*name) && !is_ignored(name));
+        let Some(name) = unused.cloned() else { return Ok(()) };
+        let (architecture, n_layers) =
+            (self.config.architecture.clone(), self.config.shape.n_layers);
+        Err(ModelError::UnusedTensor { name, architecture, n_layers })
     }
 }
 
