@@ -1,6 +1,6 @@
 //! A `tokenizer.json` at work, by the `tokenizers` library.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
@@ -15,8 +15,10 @@ use crate::vocabulary::TOKENS_MAX;
 mod charsmap;
 mod decoding;
 mod parts;
+mod plain;
 
 use self::decoding::{Decoding, decoding_of};
+use self::plain::Plain;
 
 /// The library's tokenizer, once for each reading of control tokens.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub(crate) struct JsonTokenizer {
     parsing: Library,
     /// Control tokens in the text stay text.
     plain: Library,
+    /// Ids that plain text may not become, by whatever name.
+    barred: HashSet<u32>,
     decoding: Decoding,
     vocab_size: u32,
 }
@@ -33,6 +37,11 @@ pub(crate) struct JsonTokenizer {
 #[derive(Debug, thiserror::Error)]
 #[error("the library gives up on it")]
 struct GaveUp;
+
+/// A text spells the name that a control token has where none may be.
+#[derive(Debug, thiserror::Error)]
+#[error("it spells a control token by a name that nobody may write")]
+struct Barred;
 
 impl JsonTokenizer {
     /// Reads the text of a `tokenizer.json`.
@@ -48,8 +57,7 @@ impl JsonTokenizer {
         parsing.with_padding(None);
         let decoder = parsing.get_decoder().map(serde_json::to_value).transpose();
         let decoder = decoder.map_err(|error| JsonFault(Box::new(error)))?;
-        let mut plain = parsing.clone();
-        plain.set_encode_special_tokens(true);
+        let Plain { library: plain, barred } = Plain::of(&parsing)?;
         let last = parsing.get_vocab(true).into_values().max();
         let vocab_size = last.map_or(0, |last| last.saturating_add(1));
         let count = vocab_size as usize;
@@ -57,7 +65,7 @@ impl JsonTokenizer {
             return Ok(Err(VocabularyError::TokenCount { count, limit: TOKENS_MAX }));
         }
         let decoding = decoding_of(decoder.as_ref().unwrap_or(&Value::Null));
-        Ok(decoding.map(|decoding| Self { parsing, plain, decoding, vocab_size }))
+        Ok(decoding.map(|decoding| Self { parsing, plain, barred, decoding, vocab_size }))
     }
 
     /// The id of a token by its spelling.
@@ -153,22 +161,34 @@ impl JsonTokenizer {
             }
         };
         if let Some(library) = whole {
-            return push_tokens(library, text, tokens);
+            return self.push_tokens(library, text, tokens);
         }
         for piece in markers.cut(text, control) {
             match piece {
                 Piece::Token(token) => tokens.push(token),
-                Piece::Text(range) => push_tokens(&self.plain, &text[range], tokens)?,
+                Piece::Text(range) => self.push_tokens(&self.plain, &text[range], tokens)?,
             }
         }
         Ok(())
     }
-}
 
-fn push_tokens(library: &Library, text: &str, tokens: &mut Vec<u32>) -> Result<(), TextError> {
-    let encoding = encode(library, text, false).map_err(|source| TextError::Encode { source })?;
-    tokens.extend_from_slice(encoding.get_ids());
-    Ok(())
+    fn push_tokens(
+        &self,
+        library: &Library,
+        text: &str,
+        tokens: &mut Vec<u32>,
+    ) -> Result<(), TextError> {
+        let refuse = |source| TextError::Encode { source };
+        let encoding = encode(library, text, false).map_err(refuse)?;
+        let ids = encoding.get_ids();
+        // Where control tokens count, they are what the caller asked for.
+        let is_plain = library.get_encode_special_tokens();
+        if is_plain && ids.iter().any(|id| self.barred.contains(id)) {
+            return Err(refuse(JsonFault(Barred.into())));
+        }
+        tokens.extend_from_slice(ids);
+        Ok(())
+    }
 }
 
 /// What the library makes of a text, or the sentence that it panicked.

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use causeway_request::TokenId;
 use causeway_text::{DetokenizeOptions, Text};
 use serde_json::Value;
 
@@ -21,6 +22,15 @@ fn check(name: &str) {
             let wanted: Vec<u32> = serde_json::from_value(case["ids"][key].clone()).unwrap();
             let tokens = tokenizer.encode(input, parse, false).unwrap();
             let found: Vec<u32> = tokens.iter().map(|token| token.0).collect();
+            let is_unknown =
+                |id| tokenizer.piece(id).is_ok_and(|piece| matches!(piece, b"<unk>" | b"[UNK]"));
+            let is_control =
+                |id: &u32| tokenizer.is_control(TokenId(*id)) && !is_unknown(TokenId(*id));
+            if !parse && wanted.iter().any(is_control) {
+                // The library itself lets a text spell what its model takes whole.
+                assert!(!found.iter().any(is_control), "{name}: {input:?} is {found:?}");
+                continue;
+            }
             if found != wanted {
                 wrong.push(format!("{key} {input:?}: {found:?}, wanted {wanted:?}"));
             }
