@@ -178,3 +178,51 @@ fn a_catalogue_with_a_mistake_is_named_and_bars_no_path() {
     let (code, _, stderr) = run(Some(home.path()), &["inspect", tiny.to_str().expect("UTF-8")]);
     assert_eq!(code, 0, "{stderr}");
 }
+
+/// Runs the command on a terminal of Python's making, types the answer, and repeats what it says.
+#[cfg(unix)]
+const TERMINAL: &str = r#"
+import os, pty, signal, sys
+signal.alarm(60)
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+said, answer = b"", sys.argv[1].encode()
+while True:
+    try:
+        part = os.read(terminal, 1024)
+    except OSError:
+        break
+    if not part:
+        break
+    said += part
+    if answer and b"[y/N]" in said:
+        os.write(terminal, answer)
+        answer = b""
+sys.stdout.buffer.write(said.replace(b"\r\n", b"\n"))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"#;
+
+#[cfg(unix)]
+#[test]
+fn rm_asks_on_a_terminal_and_takes_a_line_that_says_yes() {
+    let home = tempfile::tempdir().expect("a folder can be made");
+    let file = home.path().join("models/smollm2-135m.gguf");
+    std::fs::create_dir(home.path().join("models")).expect("the home is writable");
+    let question = "remove `smollm2:135m` and free 1 MB? [y/N] ";
+    for (answer, end) in [
+        ("n\n", "n\nnothing was removed\n"),
+        ("\n", "\nnothing was removed\n"),
+        ("\u{4}", "nothing was removed\n"),
+        ("yes\n", "yes\nremoved `smollm2:135m`: 1 MB are free again\n"),
+    ] {
+        std::fs::write(&file, "half").expect("the home is writable");
+        let mut command = Command::new("python3");
+        command.args(["-c", TERMINAL, answer, env!("CARGO_BIN_EXE_causeway"), "rm"]);
+        command.arg("smollm2:135m").env("CAUSEWAY_HOME", home.path());
+        let output = command.output().expect("Python 3 is there, as `causeway pull` needs it");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!((said, output.status.code()), (format!("{question}{end}"), Some(0)));
+        assert_eq!(file.exists(), answer != "yes\n", "{answer:?}");
+    }
+}
