@@ -128,7 +128,9 @@ fn models_names_what_is_there() {
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     let models = lines(&ran.stdout);
     let model = models.iter().find(|model| model["name"] == "smollm2:135m").unwrap();
-    assert_eq!(fields(model), ["bytes", "name", "path", "sha256"]);
+    let (before, behind) =
+        (["architecture", "bytes", "catalogue", "context"], ["name", "path", "quantisation"]);
+    assert_eq!(fields(model), [&before[..], &behind, &["sha256", "source"]].concat());
     assert_eq!(model["bytes"], 98_362_432);
     let hash = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
     assert_eq!(model["sha256"], hash);

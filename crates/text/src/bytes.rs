@@ -46,6 +46,22 @@ impl LetterBytes {
     }
 }
 
+/// Standard base64, with its padding.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let mut held = [0; 4];
+        held[1..=three.len()].copy_from_slice(three);
+        let held = u32::from_be_bytes(held);
+        for place in 0..4 {
+            let digit = DIGITS[(held >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= three.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
 /// The byte that `<0xNN>` names.
 pub(crate) fn named_byte(text: &str) -> Option<u8> {
     let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;

@@ -4,14 +4,34 @@ use causeway_weights::Metadata;
 
 use crate::error::{TextError, VocabularyError};
 use crate::split;
+use crate::tokenizer::Tokenizer;
 use crate::vocabulary::{SpecialIds, TokenType, Vocabulary, VocabularyKind};
+
+mod library;
+
+/// What kind of vocabulary a file has.
+const MODEL_KEY: &str = "tokenizer.ggml.model";
 
 /// Where the chat template of a GGUF file stands.
 pub(crate) const TEMPLATE_KEY: &str = "tokenizer.chat_template";
 
+/// The tokenizer of a GGUF file.
+pub(crate) fn tokenizer(metadata: &Metadata) -> Result<Tokenizer, TextError> {
+    match metadata.string(MODEL_KEY)? {
+        Some("t5") => library::unigram(metadata),
+        Some("bert") => library::word_piece(metadata),
+        _ => Ok(Tokenizer::from_vocabulary(&vocabulary(metadata)?)?),
+    }
+}
+
 /// Reads every key a vocabulary is made of; absent ones take the defaults of their kind.
-pub(crate) fn vocabulary(metadata: &Metadata) -> Result<Vocabulary, TextError> {
+fn vocabulary(metadata: &Metadata) -> Result<Vocabulary, TextError> {
     let kind = kind(metadata)?;
+    vocabulary_of(metadata, kind)
+}
+
+/// The same, of a kind that is known.
+fn vocabulary_of(metadata: &Metadata, kind: VocabularyKind) -> Result<Vocabulary, TextError> {
     let tokens = strings(metadata, "tokenizer.ggml.tokens")?;
     if tokens.is_empty() {
         return Err(VocabularyError::Missing { what: "tokens" }.into());
@@ -46,7 +66,7 @@ pub(crate) fn vocabulary(metadata: &Metadata) -> Result<Vocabulary, TextError> {
 }
 
 fn kind(metadata: &Metadata) -> Result<VocabularyKind, TextError> {
-    match metadata.string("tokenizer.ggml.model")? {
+    match metadata.string(MODEL_KEY)? {
         None => Err(VocabularyError::Missing { what: "`tokenizer.ggml.model`" }.into()),
         Some("gpt2") => Ok(VocabularyKind::ByteLevel),
         Some("llama") => Ok(VocabularyKind::SentencePiece),

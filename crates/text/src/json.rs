@@ -12,7 +12,7 @@ use crate::markers::{Control, Markers, Piece};
 use crate::pieces::Pieces;
 use crate::vocabulary::TOKENS_MAX;
 
-mod charsmap;
+pub(crate) mod charsmap;
 mod decoding;
 mod parts;
 mod plain;

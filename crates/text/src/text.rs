@@ -69,9 +69,7 @@ impl Text {
             Some(folder) => Self::from_folder(folder),
             None => {
                 let metadata = model.metadata();
-                let vocabulary = gguf::vocabulary(metadata)?;
-                let tokenizer = Tokenizer::from_vocabulary(&vocabulary)?;
-                Self::with_templates(tokenizer, Templates::of(model)?)
+                Self::with_templates(gguf::tokenizer(metadata)?, Templates::of(model)?)
             }
         }
     }

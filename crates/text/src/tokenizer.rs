@@ -99,6 +99,11 @@ impl Tokenizer {
         }
     }
 
+    /// The same tokenizer, with BOS before and EOS behind a text where the file asks for them.
+    pub(crate) fn with_ends(self, adds_bos: bool, adds_eos: bool) -> Self {
+        Self { adds_bos, adds_eos, ..self }
+    }
+
     /// Text to tokens.
     ///
     /// With `parse_special`, control tokens spelled in the text become those tokens; without it

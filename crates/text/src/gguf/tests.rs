@@ -9,6 +9,8 @@ enum Entry<'a> {
     String(&'a str),
     Strings(&'a [&'a str]),
     I32s(&'a [i32]),
+    F32s(&'a [f32]),
+    U8s(&'a [u8]),
     U32(u32),
     Bool(bool),
 }
@@ -34,6 +36,16 @@ fn file(entries: &[(&str, Entry<'_>)]) -> Vec<u8> {
                 bytes.extend((numbers.len() as u64).to_le_bytes());
                 numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
             }
+            Entry::F32s(numbers) => {
+                bytes.extend([9_u32, 6].map(u32::to_le_bytes).concat());
+                bytes.extend((numbers.len() as u64).to_le_bytes());
+                numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+            }
+            Entry::U8s(numbers) => {
+                bytes.extend([9_u32, 0].map(u32::to_le_bytes).concat());
+                bytes.extend((numbers.len() as u64).to_le_bytes());
+                bytes.extend_from_slice(numbers);
+            }
             Entry::U32(number) => bytes.extend([4, *number].map(u32::to_le_bytes).concat()),
             Entry::Bool(truth) => {
                 bytes.extend(7_u32.to_le_bytes());
@@ -50,12 +62,17 @@ fn push_string(bytes: &mut Vec<u8>, text: &str) {
 }
 
 fn read(name: &str, entries: &[(&str, Entry<'_>)]) -> Result<Vocabulary, TextError> {
+    vocabulary(opened(name, entries).metadata())
+}
+
+/// The file with these keys, opened.
+fn opened(name: &str, entries: &[(&str, Entry<'_>)]) -> ModelFile {
     let name = format!("causeway-text-{}-{name}.gguf", std::process::id());
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, file(entries)).unwrap();
     let model = ModelFile::open(&path);
     std::fs::remove_file(&path).unwrap();
-    vocabulary(model.unwrap().metadata())
+    model.unwrap()
 }
 
 fn refuse(name: &str, entries: &[(&str, Entry<'_>)], sentence: &str) {
@@ -98,8 +115,9 @@ fn absent_keys_take_the_defaults_of_their_kind() {
 #[test]
 fn what_no_vocabulary_can_be_made_of_is_named() {
     refuse("none", &[], "the vocabulary has no `tokenizer.ggml.model`");
-    let sentence = "tokenizer model `bert` is not supported, known are `gpt2` and `llama`";
-    refuse("bert", &[(MODEL, Entry::String("bert"))], sentence);
+    let sentence =
+        "tokenizer model `rwkv` is not supported, known are `gpt2`, `llama`, `t5` and `bert`";
+    refuse("rwkv", &[(MODEL, Entry::String("rwkv"))], sentence);
     refuse("empty", &[(MODEL, Entry::String("gpt2"))], "the vocabulary has no tokens");
     let entries = [
         (MODEL, Entry::String("gpt2")),
@@ -111,3 +129,5 @@ fn what_no_vocabulary_can_be_made_of_is_named() {
     let refusal = read("wrong", &wrong).unwrap_err().to_string();
     assert!(refusal.contains(TOKENS), "{refusal}");
 }
+
+mod library;

@@ -77,7 +77,7 @@ fn offset(unit: u32) -> usize {
 }
 
 /// Standard base64 with its padding.
-fn decoded(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decoded(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=').as_bytes();
     let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 3);
     let (mut held, mut bits) = (0_u32, 0);

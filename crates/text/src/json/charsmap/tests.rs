@@ -1,6 +1,7 @@
 //! Tables built here, unit by unit, and what the walk says of them.
 
 use super::{decoded, fault, offset};
+use crate::bytes::base64;
 
 /// A table of these units and texts, in base64.
 fn table(units: &[u32], texts: &[u8]) -> String {
@@ -8,22 +9,7 @@ fn table(units: &[u32], texts: &[u8]) -> String {
     let mut bytes = length.to_le_bytes().to_vec();
     bytes.extend(units.iter().flat_map(|unit| unit.to_le_bytes()));
     bytes.extend_from_slice(texts);
-    encoded(&bytes)
-}
-
-fn encoded(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for three in bytes.chunks(3) {
-        let mut held = [0; 4];
-        held[1..1 + three.len()].copy_from_slice(three);
-        let held = u32::from_be_bytes(held);
-        for place in 0..4 {
-            let digit = DIGITS[(held >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= three.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
+    base64(&bytes)
 }
 
 /// A table in which `a` becomes the text at `value`: the root leads to block 256, `a` to 512.
@@ -67,7 +53,7 @@ fn a_table_that_leads_astray_is_refused() {
     check(&table(&one_letter(0), &[b'b'; 65]), Some("puts in more than 64 bytes"));
     check(&table(&[], b"bc"), empty);
     check("", empty);
-    check(&encoded(&u32::MAX.to_le_bytes()), empty);
+    check(&base64(&u32::MAX.to_le_bytes()), empty);
     check("!", Some("has a table that is no base64"));
     // A way that comes back to itself ends.
     let mut units = one_letter(0);
@@ -80,6 +66,6 @@ fn a_table_that_leads_astray_is_refused() {
 fn base64_gives_back_what_it_was_given() {
     for length in 0..9_u8 {
         let bytes: Vec<u8> = (0..length).map(|i| i.wrapping_mul(97) ^ 0xA5).collect();
-        assert_eq!(decoded(&encoded(&bytes)), Some(bytes));
+        assert_eq!(decoded(&base64(&bytes)), Some(bytes));
     }
 }
