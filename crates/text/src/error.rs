@@ -23,7 +23,9 @@ pub enum VocabularyError {
     SpecialId { name: &'static str, id: u32, count: usize },
     #[error("merge {index} (`{merge}`) is not two tokens of the vocabulary that make a third")]
     Merge { index: usize, merge: String },
-    #[error("tokenizer model `{model}` is not supported, known are `gpt2`, `llama`, `t5` and `bert`")]
+    #[error(
+        "tokenizer model `{model}` is not supported, known are `gpt2`, `llama`, `t5` and `bert`"
+    )]
     Model { model: String },
     #[error(
         "`tokenizer.ggml.pre` is `{name}`, which is none of the {known} pre-tokenizers known here; \
