@@ -8,7 +8,7 @@
 //! multiples, the block's scales are sought far and wide.
 
 use super::fit::{Fit, Group, inverse_of};
-use super::k::{between, byte, group, nearest, total};
+use super::k::{between, byte, group, nearest};
 use crate::quant::Half;
 
 /// How many of a block's scale the largest one of its groups is tried to be.
@@ -76,7 +76,7 @@ impl Held {
         for (at, lost) in lost.iter_mut().enumerate() {
             *lost = self.multiples(at, units).0;
         }
-        total(lost)
+        lost.iter().sum()
     }
 
     /// The pair of block scales that loses least.

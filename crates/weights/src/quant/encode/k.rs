@@ -5,8 +5,8 @@ use super::above_min::AboveMin;
 use super::signed::Signed;
 use crate::quant::{BlockQ4_K, BlockQ5_K, BlockQ6_K, KScales};
 
-/// Lanes of a sum: enough for any vector register.
-pub(super) const LANES: usize = 8;
+/// Lanes of a sum: a register of what every machine has. With eight, sums no longer fit in them.
+pub(super) const LANES: usize = 4;
 /// Ranges below this are taken as none: their inverse would not be finite.
 pub(super) const RANGE_MIN: f32 = 1e-30;
 
@@ -23,11 +23,9 @@ pub(super) fn between(value: f32, least: f32, most: f32) -> f32 {
     if value < most { value } else { most }
 }
 
-/// The lanes' sum in halves, which is quicker than one after the other.
-pub(super) fn total(lanes: [f32; LANES]) -> f32 {
-    let [a, b, c, d, e, f, g, h] = lanes;
-    let quarter = [a + e, b + f, c + g, d + h];
-    (quarter[0] + quarter[2]) + (quarter[1] + quarter[3])
+/// The lanes' sum, in halves: quicker than one after the other.
+pub(super) fn total([a, b, c, d]: [f32; LANES]) -> f32 {
+    (a + c) + (b + d)
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 63 by then")]
