@@ -17,7 +17,7 @@ const LARGEST: [f32; 6] = [63.0, 62.5, 62.0, 61.5, 61.0, 60.0];
 const LARGEST_STRAINED: u8 = 24;
 /// What a group may lose against its own fit, as a share of the error that evenly spread values
 /// would have, before the block counts as strained.
-const STRAIN: f32 = 0.25;
+const STRAIN: f32 = 0.5;
 
 /// What the eight groups lose, against their own fits, while their integers stay: the quadratic
 /// form of each around its fit, side by side.
