@@ -208,22 +208,32 @@ def exact(args):
 
 
 def overhead(args):
-    """Saturated output with `--bare-args` over that without them, pair by pair."""
-    ratios = []
-    usual = args.causeway_args
-    for index in range(args.pairs):
-        rates = {}
-        for extra in ("", args.bare_args)[::1 if index % 2 == 0 else -1]:
+    """Time of the same requests, 16 at a time, with and without records, pair by pair.
+
+    Both servers live through all pairs, so that a pair is two runs right after one another: the
+    machine's speed changes by more than what is measured within a minute.
+    """
+    usual, kinds = args.causeway_args, ("", args.bare_args)
+    with contextlib.ExitStack() as stack:
+        urls = {}
+        for extra in kinds:
             args.causeway_args = f"{usual} {extra}"
-            with running(args, "causeway") as url:
-                report = load(args, url, "causeway", "overhead", "--duration",
-                              f"{args.saturation_seconds}s", "--warmup", f"{args.warmup}s",
-                              "--arrivals", f"concurrency:{args.slots}")
-                rates[extra] = report["throughput"]["output_tokens_per_s"]
-        ratios.append(1 - rates[""] / rates[args.bare_args])
+            urls[extra] = stack.enter_context(running(args, "causeway"))
+        lost = []
+        for index in range(-1, args.pairs):
+            seconds = {}
+            for extra in kinds[::1 if index % 2 == 0 else -1]:
+                began = time.monotonic()
+                load(args, urls[extra], "causeway", "overhead", "--requests",
+                     str(args.overhead_requests), "--arrivals", f"concurrency:{args.slots}",
+                     seed=args.seed + index)
+                seconds[extra] = time.monotonic() - began
+            # The first pair warms both.
+            if index >= 0:
+                lost.append(1 - seconds[args.bare_args] / seconds[""])
     args.causeway_args = usual
-    each = " ".join(f"{ratio:.4f}" for ratio in ratios)
-    print(f"output lost against `{args.bare_args}`: {statistics.median(ratios):.4f}   {each}")
+    each = " ".join(f"{ratio:.4f}" for ratio in lost)
+    print(f"time lost against `{args.bare_args}`: {statistics.median(lost):.4f}   {each}")
 
 
 def arguments():
@@ -246,6 +256,7 @@ def arguments():
     parser.add_argument("--prefix-words", type=int, default=1000)
     parser.add_argument("--prefix-repeats", type=int, default=5)
     parser.add_argument("--exact-requests", type=int, default=24)
+    parser.add_argument("--overhead-requests", type=int, default=48, help="of each run")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--causeway-args", default="", help="more flags of causeway serve")
     parser.add_argument("--no-cache-args", default="--no-prefix-cache",
