@@ -192,11 +192,16 @@ fn folder(files: &[String]) -> Result<Chosen, ChoiceFault> {
     if weights.is_empty() || !has("config.json") {
         return Err(ChoiceFault::NoModel);
     }
-    let mut chosen: Vec<String> =
-        files.iter().filter(|file| BESIDE.contains(&file.as_str())).cloned().collect();
+    let mut chosen: Vec<String> = files.iter().filter(|file| goes_along(file)).cloned().collect();
     chosen.extend(has(INDEX).then(|| INDEX.to_owned()));
     chosen.extend(weights);
     Ok(Chosen::Folder(chosen))
+}
+
+/// Whether a file of a safetensors folder is taken beside its weights.
+fn goes_along(file: &str) -> bool {
+    let is_template = file.starts_with("additional_chat_templates/") && file.ends_with(".jinja");
+    is_template || BESIDE.contains(&file)
 }
 
 /// `model-00001-of-00003.safetensors`, in the repository's root.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use causeway_model::{Config, RopeScaling, Shape};
-use causeway_weights::{Format, ModelFile, TensorEntry};
+use causeway_session::Defaults;
+use causeway_weights::{ModelFile, TensorEntry};
 
 use super::{Check, told};
 
@@ -168,18 +169,14 @@ fn values(file: &ModelFile) -> Check {
 
 /// What the file says about how its answers are drawn.
 fn sampling(file: &ModelFile) -> Check {
-    let is_there = match file.format() {
-        Format::Gguf { .. } => {
-            file.metadata().iter().any(|(key, _)| key.starts_with("general.sampling."))
+    match Defaults::of_file(file) {
+        Ok(defaults) if defaults.method().is_some() => {
+            Check::ok("sampling", "the file says how tokens are taken")
         }
-        Format::Safetensors => {
-            file.folder().is_some_and(|folder| folder.join("generation_config.json").exists())
+        Ok(_) => {
+            let said = "the file does not say how tokens are taken: its card may";
+            Check::unusual("sampling", said)
         }
-    };
-    if is_there {
-        Check::ok("sampling", "the file says how answers are drawn")
-    } else {
-        let said = "the file does not say how answers are drawn: its card may";
-        Check::unusual("sampling", said)
+        Err(error) => Check::wrong("sampling", told(error)),
     }
 }

@@ -61,6 +61,9 @@ fn a_split_file_is_taken_whole() {
 fn a_folder_is_its_config_its_tokenizer_and_its_shards() {
     let one = ["README.md", "config.json", "model.safetensors", "tokenizer.json", "x.bin"];
     check(&one, None, "folder: config.json tokenizer.json model.safetensors");
+    let rag = "additional_chat_templates/rag.jinja";
+    let named = [rag, "additional_chat_templates/notes.md", "config.json", "model.safetensors"];
+    check(&named, None, &format!("folder: {rag} config.json model.safetensors"));
     let index = "model.safetensors.index.json";
     let (first, second) = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors");
     let sharded = [first, second, index, "config.json", "consolidated.safetensors", "m-Q8_0.gguf"];
