@@ -246,17 +246,14 @@ impl<'a> Loader<'a> {
         let hidden_dim = self.config.shape.hidden_dim;
         let shape = if part == Part::DOWN { (hidden_dim, ffn_dim) } else { (ffn_dim, hidden_dim) };
         let (rows, columns) = shape;
-        // Where folders have all experts in one tensor, gate and up come by turns in it.
-        let is_stacked = self.names.is_folder && !self.names.experts_apart;
-        let step = if is_stacked && part != Part::DOWN { 2 } else { 1 };
-        let order = if is_stacked { Order::Across } else { Order::OneByOne };
-        let (before, of_all) =
+        let of_all = self.names.of_experts(part);
+        let Place { first, step, order } = of_all;
+        let (before, all) =
             if self.names.experts_apart { (0, None) } else { (expert, Some(count)) };
-        let first = before * step * rows + usize::from(step == 2 && part == Part::UP);
-        let place = Place { first, step, order };
-        let inner = if is_stacked { [columns, step * rows] } else { [rows, columns] };
-        let whole: Vec<usize> = of_all.into_iter().chain(inner).collect();
-        let biases: Vec<usize> = of_all.into_iter().chain([step * rows]).collect();
+        let place = Place { first: first + before * step * rows, ..of_all };
+        let inner = if order == Order::Across { [columns, step * rows] } else { [rows, columns] };
+        let whole: Vec<usize> = all.into_iter().chain(inner).collect();
+        let biases: Vec<usize> = all.into_iter().chain([step * rows]).collect();
         let [weight, bias] =
             ["weight", "bias"].map(|kind| self.names.expert(layer, expert, part, kind));
         self.check_bias(part, &bias)?;
@@ -267,12 +264,17 @@ impl<'a> Loader<'a> {
     /// The output matrix, or the embedding where the two are one or no file says otherwise.
     pub(crate) fn output(&mut self) -> Result<PackedMatrix, ModelError> {
         let Shape { vocab_size, hidden_dim, .. } = self.config.shape;
+        let name = self.output_name()?;
+        let shape = (vocab_size, hidden_dim);
+        self.matrix(&name, shape, (&[vocab_size, hidden_dim], Place::from(0)))
+    }
+
+    /// The tensor that is the output matrix.
+    pub(crate) fn output_name(&mut self) -> Result<String, ConfigError> {
         let tied = self.fields.flag(("", "tie_word_embeddings"))?;
         let (own, embedding) = (self.names.output(), self.names.embedding());
         let is_own = self.tensor(&own).is_some() && tied != Some(true) || tied == Some(false);
-        let name = if is_own { own } else { embedding };
-        let shape = (vocab_size, hidden_dim);
-        self.matrix(&name, shape, (&[vocab_size, hidden_dim], Place::from(0)))
+        Ok(if is_own { own } else { embedding })
     }
 
     /// Re-lays all matrices, once it is known that nothing is left over.
@@ -282,7 +284,7 @@ impl<'a> Loader<'a> {
     }
 
     /// A weight that no part reads means another computation than the file's.
-    fn refuse_unused(&self) -> Result<(), ModelError> {
+    pub(crate) fn refuse_unused(&self) -> Result<(), ModelError> {
         let is_ignored = |name: &str| {
             IGNORED.iter().any(|suffix| name.ends_with(suffix)) || self.names.is_not_of_text(name)
         };

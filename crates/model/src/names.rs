@@ -3,6 +3,7 @@
 use causeway_weights::{Format, ModelFile};
 
 use crate::families::{Family, Norms};
+use crate::relay::{Order, Place};
 
 /// A tensor of one layer: what GGUF files and folders call it, without `.weight` or `.bias`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,17 @@ impl Part {
     pub(crate) fn router(family: &Family) -> Self {
         Self("ffn_gate_inp", family.experts.map_or("mlp.gate", |names| names.router))
     }
+
+    /// Every part but those of experts; of two that folders call the same, the family's comes
+    /// first.
+    pub(crate) fn all(family: &Family) -> Vec<Self> {
+        let (ffn_norm, router) = (Self::ffn_norm(family), Self::router(family));
+        let attention = [Self::QUERY, Self::KEY, Self::VALUE, Self::QKV, Self::ATTENTION_OUTPUT];
+        let feed_forward = [Self::GATE, Self::UP, Self::GATE_UP, Self::DOWN, router];
+        let norms = [Self::QUERY_NORM, Self::KEY_NORM, Self::SINKS, Self::ATTENTION_NORM];
+        let others = [ffn_norm, Self::POST_ATTENTION_NORM, Self::POST_FFN_NORM];
+        [&attention[..], &norms, &others, &feed_forward].concat()
+    }
 }
 
 /// What stands before a folder's names, those of the layers and that of the output: in models
@@ -69,6 +81,11 @@ impl Names {
         let names = |prefixes| Self { is_folder, family, experts_apart, prefixes };
         let fits = |names: &Self| file.tensor(&names.embedding()).is_some();
         PREFIXES.into_iter().map(names).find(fits).unwrap_or_else(|| names(PREFIXES[0]))
+    }
+
+    /// Those of a GGUF file of this family, as newer ones are.
+    pub(crate) fn of_gguf(family: Family) -> Self {
+        Self { is_folder: false, family, experts_apart: false, prefixes: PREFIXES[0] }
     }
 
     pub(crate) fn embedding(&self) -> String {
@@ -105,6 +122,15 @@ impl Names {
             Part::SINKS => format!("{}layers.{layer}.{hugging_face}", self.prefixes.0),
             _ => format!("{}layers.{layer}.{hugging_face}.{kind}", self.prefixes.0),
         }
+    }
+
+    /// Which rows of a tensor with all experts are theirs of this part: where folders have such,
+    /// gate and up come by turns in one.
+    pub(crate) fn of_experts(&self, part: Part) -> Place {
+        let is_stacked = self.is_folder && !self.experts_apart;
+        let step = if is_stacked && part != Part::DOWN { 2 } else { 1 };
+        let order = if is_stacked { Order::Across } else { Order::OneByOne };
+        Place { first: usize::from(step == 2 && part == Part::UP), step, order }
     }
 
     /// A part of one expert, or of all where they lie in one tensor.

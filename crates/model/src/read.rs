@@ -319,7 +319,7 @@ fn layers(
 }
 
 /// Whether a layer is the last of `every` many; none is where that is 0.
-fn is_every(every: usize, index: usize) -> bool {
+pub(crate) fn is_every(every: usize, index: usize) -> bool {
     every > 0 && (index + 1).is_multiple_of(every)
 }
 

@@ -73,6 +73,13 @@ impl Place {
         };
         self.first + self.step * row
     }
+
+    /// Which row lies in each of `rows` places, where they fill them.
+    pub(crate) fn backwards(self, rows: usize) -> Vec<usize> {
+        let mut wanted = vec![0; rows];
+        (0..rows).for_each(|row| wanted[self.row(row)] = row);
+        wanted
+    }
 }
 
 /// Rows of a tensor, in the order the forward pass wants them.
@@ -87,10 +94,41 @@ pub(crate) struct Rows<'a> {
     pub(crate) place: Place,
 }
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
+    /// Those of a tensor of this name, whose scales may lie apart.
+    pub(crate) fn of(file: &'a ModelFile, name: &str, place: Place) -> Option<Self> {
+        if let Some(tensor) = file.tensor(name) {
+            return Some(Self { file, tensor, scales: None, place });
+        }
+        let [tensor, scales] = ["blocks", "scales"].map(|part| format!("{name}_{part}"));
+        let (tensor, scales) = (file.tensor(&tensor)?, Some(file.tensor(&scales)?));
+        Some(Self { file, tensor, scales, place: Place { order: Order::OneByOne, ..place } })
+    }
+
+    /// Their type in files of blocks.
+    pub(crate) fn dtype(&self) -> DType {
+        if self.scales.is_some() { DType::MXFP4 } else { self.tensor.dtype }
+    }
+
+    /// Appends a row of so many numbers as files of blocks have it.
+    pub(crate) fn append(&self, row: usize, columns: usize, out: &mut Vec<u8>) {
+        if self.scales.is_some() {
+            for BlockMXFP4 { exponent, qs } in self.mxfp4(row) {
+                out.push(exponent);
+                out.extend(qs);
+            }
+        } else if self.place.order == Order::Across {
+            let (mut bits, size) = (vec![0; columns], self.tensor.dtype.block_bytes());
+            self.floats(row, &mut bits);
+            bits.iter().for_each(|bits| out.extend(&bits.to_le_bytes()[..size]));
+        } else {
+            out.extend(self.bytes(row));
+        }
+    }
+
     /// The format that they are re-laid to.
     pub(crate) fn format(&self) -> Option<Format> {
-        if self.is_mxfp4() { Some(Format::Q8_0) } else { format(self.tensor.dtype) }
+        format(self.dtype())
     }
 
     /// A scale in the first `rows` rows that cannot be kept as it is, as a power of two.
@@ -106,7 +144,7 @@ impl Rows<'_> {
     }
 
     fn is_mxfp4(&self) -> bool {
-        self.scales.is_some() || self.tensor.dtype == DType::MXFP4
+        self.dtype() == DType::MXFP4
     }
 
     fn bytes(&self, row: usize) -> &[u8] {

@@ -102,27 +102,36 @@ impl RopeConfig {
         }
     }
 
+    /// What Llama 3 divides a frequency by; 1 for every other scaling.
+    fn divisor(&self, plain: f64) -> f32 {
+        let RopeScaling::Llama3 { factor, low, high, original } = self.scaling else { return 1.0 };
+        let turns = to_f64(original) * plain / (2.0 * PI);
+        let (low, high) = (f64::from(low), f64::from(high));
+        let divisor = 1.0 / mixed(1.0, f64::from(factor), (turns - low) / (high - low));
+        #[expect(clippy::cast_possible_truncation, reason = "rounding is what is meant")]
+        let divisor = divisor as f32;
+        divisor
+    }
+
+    /// The same of each pair.
+    pub(crate) fn divisors(&self) -> Vec<f32> {
+        (0..self.dims / 2).map(|pair| self.divisor(self.plain_frequency(pair))).collect()
+    }
+
+    fn plain_frequency(&self, pair: usize) -> f64 {
+        libm::pow(f64::from(self.base), -2.0 * to_f64(pair) / to_f64(self.dims))
+    }
+
     /// Radians by which each pair turns from one position to the next, in f64.
     fn frequencies(&self, context_len: usize) -> Vec<f64> {
         let base = f64::from(self.base);
         let dims = to_f64(self.dims);
         let scaled = |pair: usize| {
-            let plain = libm::pow(base, -2.0 * to_f64(pair) / dims);
+            let plain = self.plain_frequency(pair);
             match &self.scaling {
                 RopeScaling::None => plain,
                 RopeScaling::Linear { factor } => plain / f64::from(*factor),
-                RopeScaling::Llama3 { factor, low, high, original } => {
-                    let turns = to_f64(*original) * plain / (2.0 * PI);
-                    let (low, high) = (f64::from(*low), f64::from(*high));
-                    let divisor =
-                        1.0 / mixed(1.0, f64::from(*factor), (turns - low) / (high - low));
-                    #[expect(
-                        clippy::cast_possible_truncation,
-                        reason = "rounding is what is meant"
-                    )]
-                    let divisor = divisor as f32;
-                    plain / f64::from(divisor)
-                }
+                RopeScaling::Llama3 { .. } => plain / f64::from(self.divisor(plain)),
                 RopeScaling::Yarn { factor, original, fast, slow, truncate } => {
                     // The pair that turns so often within the original context, as a real number.
                     let pair_of = |turns: f32| {

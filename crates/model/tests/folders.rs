@@ -8,8 +8,9 @@ mod support;
 use std::sync::Arc;
 
 use causeway_kernels::{Isa, Kernels, KvType};
-use causeway_model::{Model, Settings};
-use causeway_weights::ModelFile;
+use causeway_model::{Export, Model, Settings};
+use causeway_weights::gguf::{NewTensor, Source};
+use causeway_weights::{ModelFile, Value as GgufValue};
 use serde_json::{Value, json};
 use support::{all_logits, arrays, bits, load, safetensors, testdata};
 
@@ -20,7 +21,11 @@ fn rows(model: &Model) -> Vec<Vec<u32>> {
 
 /// A tiny model as what reads text in a model that sees too: names with other beginnings, config
 /// in an object of its own, and tensors beside it that no text goes through.
-fn in_a_model_that_sees(name: &str, (layers, output): (&str, &str), without: &[&str]) -> Model {
+fn in_a_model_that_sees(
+    name: &str,
+    (layers, output): (&str, &str),
+    without: &[&str],
+) -> Arc<ModelFile> {
     let folder = testdata().join("tiny").join(name);
     let mut text: Value =
         serde_json::from_slice(&std::fs::read(folder.join("config.json")).unwrap()).unwrap();
@@ -47,7 +52,17 @@ fn in_a_model_that_sees(name: &str, (layers, output): (&str, &str), without: &[&
         ("config.json", config.to_string().as_bytes()),
         ("model.safetensors", &files::safetensors(&header, &bytes)),
     ]);
-    load(&Arc::new(ModelFile::open(files.path()).unwrap()), Isa::best(), 1, KvType::F32)
+    Arc::new(ModelFile::open(files.path()).unwrap())
+}
+
+/// All that a folder's GGUF file would hold, where it can be written.
+type Written = (Vec<(String, GgufValue)>, Vec<(NewTensor, Vec<u8>)>);
+
+fn written(file: &ModelFile) -> Option<Written> {
+    let export = Export::of(file, Vec::new()).ok()?;
+    let bytes = |index| export.bytes(index).unwrap().into_owned();
+    let tensors = export.tensors().into_iter().enumerate();
+    Some((export.keys(), tensors.map(|(index, new)| (new, bytes(index))).collect()))
 }
 
 #[test]
@@ -56,13 +71,16 @@ fn what_reads_text_in_a_model_that_sees_has_the_bits_that_it_has_alone() {
     let gemma = ["rms_norm_eps", "rope_theta", "rope_local_base_freq"];
     for (name, without) in [("gemma3", &gemma[..]), ("mistral", &[]), ("llama_tied", &[])] {
         let want = rows(&try_load(name, &json!({})).unwrap());
+        let alone = written(&ModelFile::open(&testdata().join("tiny").join(name)).unwrap());
         for prefixes in
             [("language_model.model.", "language_model."), ("model.language_model.", "")]
         {
-            let model = in_a_model_that_sees(name, prefixes, without);
+            let file = in_a_model_that_sees(name, prefixes, without);
+            let model = load(&file, Isa::best(), 1, KvType::F32);
             assert!(model.config().architecture.ends_with(", the text part of \"sees\""));
             let got = rows(&model);
             assert!(got == want, "{name} under {prefixes:?}");
+            assert!(alone.is_some() && written(&file) == alone, "{name} under {prefixes:?}");
         }
     }
 }
@@ -83,6 +101,7 @@ fn configs_with_any_value_at_any_key_never_panic() {
         json!({}),
         json!({ "full_attention": 1, "rope_type": "yarn", "type": 3 }),
     ];
+    let _ = try_load("phi3_longrope", &json!({ "original_max_position_embeddings": u64::MAX }));
     let mut random = files::Random(11);
     for entry in std::fs::read_dir(testdata().join("tiny")).unwrap() {
         let folder = entry.unwrap().path();
@@ -99,12 +118,15 @@ fn configs_with_any_value_at_any_key_never_panic() {
     }
 }
 
-/// Loads a folder of this config and these weights.
+/// Loads a folder of this config and these weights; what cannot be loaded cannot be written.
 fn try_load_of(config: &[u8], weights: &[u8]) -> Result<Model, String> {
     let folder = files::Folder::with(&[("config.json", config), ("model.safetensors", weights)]);
     let file = Arc::new(ModelFile::open(folder.path()).unwrap());
+    let written = written(&file);
     let settings = Settings { context_len: None, kv_type: KvType::F32, threads: 1 };
-    Model::load(file, settings, Kernels::best()).map_err(|error| files::sentence(&error))
+    let loaded = Model::load(file, settings, Kernels::best());
+    assert!(loaded.is_ok() || written.is_none(), "what is not computed is not written");
+    loaded.map_err(|error| files::sentence(&error))
 }
 
 /// Loads a tiny model under a config with other values; null takes a key away.

@@ -1,15 +1,18 @@
-//! Every tiny model as a GGUF file of the names and orders that such files have: the same bits.
+//! Every tiny model as a GGUF file, written by the project and, apart from it, by this test: the
+//! same keys and tensors, and the same bits as the folder.
 #![expect(clippy::unwrap_used, reason = "a test that cannot read its fixture must stop")]
 
 #[path = "../../weights/tests/support/mod.rs"]
 mod files;
 mod support;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use causeway_kernels::{Isa, KvType};
-use causeway_weights::ModelFile;
+use causeway_model::{Config, Export};
+use causeway_weights::gguf::{Source, write_directory};
+use causeway_weights::{ModelFile, Value as GgufValue};
 use files::{BOOL, F32, Gguf, Random};
 use serde_json::Value;
 use support::{Arrays, all_logits, arrays, bits, load, testdata, u32s};
@@ -361,6 +364,40 @@ fn twin(name: &str, experts_apart: bool) -> Gguf {
     file
 }
 
+/// Writes a source to a file, or to so many parts, and returns the first file's path.
+fn write(source: &dyn Source, folder: &Path, parts: usize) -> PathBuf {
+    let tensors = source.tensors();
+    let each = tensors.len().div_ceil(parts);
+    let path = |part: usize| folder.join(format!("m-{:05}-of-{parts:05}.gguf", part + 1));
+    let number = |number: usize| GgufValue::U16(u16::try_from(number).unwrap());
+    for (part, own) in tensors.chunks(each).enumerate() {
+        let mut keys = if part == 0 { source.keys() } else { Vec::new() };
+        keys.push(("split.no".to_owned(), number(part)));
+        keys.push(("split.count".to_owned(), number(parts)));
+        keys.push(("split.tensors.count".to_owned(), number(tensors.len())));
+        let mut file = Vec::new();
+        let alignment = write_directory(&mut file, &keys, own).unwrap();
+        for (index, new) in own.iter().enumerate() {
+            let bytes = source.bytes(part * each + index).unwrap();
+            assert_eq!(bytes.len(), new.bytes(), "{}", new.name);
+            file.extend_from_slice(&bytes);
+            file.resize(file.len().next_multiple_of(alignment), 0);
+        }
+        std::fs::write(path(part), file).unwrap();
+    }
+    path(0)
+}
+
+/// Every folder with a tiny model.
+fn folders() -> Vec<PathBuf> {
+    let all = std::fs::read_dir(testdata().join("tiny")).unwrap();
+    let mut folders: Vec<_> = all.map(|entry| entry.unwrap().path()).collect();
+    folders.retain(|path| path.is_dir());
+    assert!(folders.len() >= 22, "{} tiny models", folders.len());
+    folders
+}
+
+/// Bits of the logits of a tiny model's longest sequence.
 fn run(path: &Path, ids: &[u32]) -> Vec<Vec<u32>> {
     let file = Arc::new(ModelFile::open(path).unwrap());
     let model = load(&file, Isa::best(), 2, KvType::F32);
@@ -381,20 +418,68 @@ fn experts_in_tensors_of_their_own_give_the_same_bits() {
 }
 
 #[test]
-fn a_gguf_file_gives_the_same_bits_as_the_folder_it_is_made_of() {
-    let mut folders: Vec<_> = std::fs::read_dir(testdata().join("tiny")).unwrap().collect();
-    folders.retain(|entry| entry.as_ref().unwrap().path().is_dir());
-    assert!(folders.len() >= 22, "{} tiny models", folders.len());
+fn packed_experts_give_the_same_bits_in_both_formats() {
+    let path = testdata().join("tiny/gpt_oss_mxfp4");
+    let ids = u32s(&arrays(&path.join("reference.safetensors"))["ids.2"].1);
+    assert!(run(&path, &ids) == run_file(&twin("gpt_oss_mxfp4", false), &ids));
+}
+
+#[test]
+fn a_folder_is_written_as_such_files_are_and_gives_the_same_bits() {
     let mut wrong = Vec::new();
-    for entry in folders {
-        let path = entry.unwrap().path();
+    for path in folders() {
         let name = path.file_name().unwrap().to_str().unwrap();
         let ids = u32s(&arrays(&path.join("reference.safetensors"))["ids.2"].1);
-        if run(&path, &ids) != run_file(&twin(name, false), &ids) {
+        let folder = tempfile::tempdir().unwrap();
+        let source = ModelFile::open(&path).unwrap();
+        let export = Export::of(&source, Vec::new()).unwrap();
+        let gguf = write(&export, folder.path(), 1);
+        let plain = folder.path().join("twin.gguf");
+        std::fs::write(&plain, twin(name, false).build()).unwrap();
+        let (own, twin) = (ModelFile::open(&gguf).unwrap(), ModelFile::open(&plain).unwrap());
+        assert_eq!(Config::of(&own).unwrap(), Config::of(&twin).unwrap(), "{name}");
+        assert_eq!(own.tensors().len(), twin.tensors().len(), "{name}");
+        for entry in twin.tensors() {
+            let (own, twin) = (own.tensor(&entry.name), twin.tensor(&entry.name));
+            assert!(own == twin, "{name}: {}", entry.name);
+        }
+        let want = run(&path, &ids);
+        // One part, and several; any of them stands for all.
+        let parts = 2 + ids.len() % 2;
+        write(&export, folder.path(), parts);
+        let last = folder.path().join(format!("m-{parts:05}-of-{parts:05}.gguf"));
+        if want != run(&gguf, &ids) || want != run(&last, &ids) {
             wrong.push(name.to_owned());
         }
     }
     assert!(wrong.is_empty(), "other bits: {wrong:?}");
+}
+
+/// What is said of a folder whose config has this value at this key.
+fn check_refused(name: &str, key: &str, value: Value, want: &str) {
+    let from = testdata().join("tiny").join(name);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(from.join("model.safetensors"), folder.path().join("model.safetensors")).unwrap();
+    let config = std::fs::read(from.join("config.json")).unwrap();
+    let mut config: Value = serde_json::from_slice(&config).unwrap();
+    config[key] = value;
+    std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+    let file = ModelFile::open(folder.path()).unwrap();
+    let error = Export::of(&file, Vec::new()).unwrap_err();
+    let sentence = files::sentence(&error);
+    assert!(sentence.contains(want), "{sentence:?} does not say {want:?}");
+}
+
+#[test]
+fn what_a_gguf_file_cannot_say_is_refused_by_its_name() {
+    check_refused("llama", "hidden_act", "gelu_pytorch_tanh".into(), "`hidden_act` is Gelu, which");
+    let half = Value::from(0.5);
+    check_refused("llama", "partial_rotary_factor", half, "`partial_rotary_factor` is 8, which");
+    let all = Value::from(vec![1; 5]);
+    check_refused("smollm3", "no_rope_layers", all, "`no_rope_layers` is 1 for layer 3, which");
+    check_refused("llama", "num_hidden_layers", 1.into(), "belongs to no part of architecture");
+    check_refused("llama", "num_hidden_layers", 9.into(), "layers.2.input_layernorm.weight` is mi");
+    check_refused("llama", "intermediate_size", 8.into(), ", the config says [8, ");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use causeway_weights::{DType, Tensor};
 /// The type that a whole file is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
+    F32,
     F16,
     Q4_0,
     Q4_1,
@@ -21,7 +22,7 @@ pub enum Target {
 impl Target {
     /// Every target with its name on the command line, its type, and the number of its mix in
     /// `general.file_type`.
-    const ALL: [(Self, &'static str, DType, u32); 9] = [
+    const ALL: [(Self, &'static str, DType, u32); 10] = [
         (Self::Q8_0, "q8_0", DType::Q8_0, 7),
         (Self::Q5_0, "q5_0", DType::Q5_0, 8),
         (Self::Q5_1, "q5_1", DType::Q5_1, 9),
@@ -31,6 +32,7 @@ impl Target {
         (Self::Q5K, "q5_k", DType::Q5_K, 17),
         (Self::Q6K, "q6_k", DType::Q6_K, 18),
         (Self::F16, "f16", DType::F16, 1),
+        (Self::F32, "f32", DType::F32, 0),
     ];
 
     fn row(self) -> (Self, &'static str, DType, u32) {
@@ -84,12 +86,7 @@ impl FromStr for Rule {
             .split_once('=')
             .filter(|(pattern, _)| !pattern.is_empty())
             .ok_or_else(|| RuleFault::Form { rule: rule.to_owned() })?;
-        let dtype = match name.parse::<Target>() {
-            Ok(target) => target.dtype(),
-            Err(_) if name.eq_ignore_ascii_case("f32") => DType::F32,
-            Err(fault) => return Err(fault),
-        };
-        Ok(Self { pattern: pattern.to_owned(), dtype })
+        Ok(Self { pattern: pattern.to_owned(), dtype: name.parse::<Target>()?.dtype() })
     }
 }
 
@@ -160,7 +157,7 @@ impl Choice {
 
     fn mixed(&self, name: &str, is_tied: bool, layers: usize) -> DType {
         let target = self.target.dtype();
-        if matches!(target, DType::F16 | DType::Q8_0) {
+        if matches!(target, DType::F32 | DType::F16 | DType::Q8_0) {
             return target;
         }
         if name == "output.weight" || (is_tied && name == "token_embd.weight") {

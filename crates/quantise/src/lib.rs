@@ -1,7 +1,7 @@
 //! A model file written again with its weights in smaller types.
 //!
 //! It knows which tensors errors hurt most, by their names; it computes with none of them.
-//! `ModelFile` → a type for each tensor (`choice`) → blocks (`convert`) → a GGUF file.
+//! `Source` → a type for each tensor (`choice`) → blocks (`convert`) → a GGUF file.
 
 mod choice;
 mod convert;
@@ -11,16 +11,14 @@ use std::path::{Path, PathBuf};
 
 pub use choice::{Choice, Rule, RuleFault, Target};
 
-use causeway_weights::gguf::{NewTensor, write_directory};
-use causeway_weights::{DType, Format, ModelFile, Tensor, Value, WeightsError, shown};
+use causeway_weights::gguf::{NewTensor, Source, write_directory};
+use causeway_weights::{DType, Tensor, Value, WeightsError, shown};
 
 /// Why a model could not be written in other types.
 #[derive(Debug, thiserror::Error)]
 pub enum QuantiseError {
     #[error(transparent)]
     Source(#[from] WeightsError),
-    #[error("`{}` is a folder: only a .gguf file can be quantised", path.display())]
-    Folder { path: PathBuf },
     #[error("`{}` is the model itself: name another file for the result", path.display())]
     SameFile { path: PathBuf },
     #[error(
@@ -47,10 +45,7 @@ impl QuantiseError {
         match self {
             Self::Source(source) => source.is_callers_mistake(),
             Self::OutOfRange { .. } | Self::Write { .. } => false,
-            Self::Folder { .. }
-            | Self::SameFile { .. }
-            | Self::Requantised { .. }
-            | Self::Ragged { .. } => true,
+            Self::SameFile { .. } | Self::Requantised { .. } | Self::Ragged { .. } => true,
         }
     }
 }
@@ -69,11 +64,10 @@ pub struct Outcome {
     pub max: f32,
 }
 
-/// Writes the model of `source`, a GGUF file, to `path` with the types that `choice` gives, on
-/// `threads` threads; `told` hears of each tensor once it is written. The file bears its name
-/// only when it is whole.
+/// Writes the model of `source` to `path` with the types that `choice` gives, on `threads` threads;
+/// `told` hears of each tensor once it is written. The file bears its name only when it is whole.
 pub fn quantise(
-    source: &ModelFile,
+    source: &dyn Source,
     path: &Path,
     choice: &Choice,
     threads: usize,
@@ -88,17 +82,20 @@ pub fn quantise(
         let metadata = metadata(source, choice);
         let alignment = write_directory(&mut out, &metadata, &tensors).map_err(fault)?;
         let mut outcomes = Vec::with_capacity(tensors.len());
-        for new in &tensors {
-            let tensor = source.tensor(&new.name).expect("the plan names the model's tensors");
+        for (index, (new, NewTensor { name, dtype, shape })) in
+            tensors.iter().zip(source.tensors()).enumerate()
+        {
+            let bytes = source.bytes(index)?;
+            let tensor = Tensor { name: &name, dtype, shape: &shape, bytes: &bytes };
             let (bytes, outcome) = convert::convert(&tensor, new.dtype, threads)?;
             out.write_all(&bytes).map_err(fault)?;
             let rest = bytes.len().next_multiple_of(alignment) - bytes.len();
             out.write_all(&vec![0; rest]).map_err(fault)?;
-            source.release(tensor.bytes);
+            source.file().release(tensor.bytes);
             told(&outcome);
             outcomes.push(outcome);
         }
-        source.check_unchanged()?;
+        source.file().check_unchanged()?;
         out.into_inner().map_err(|error| fault(error.into_error()))?.sync_all().map_err(fault)?;
         std::fs::rename(&part, path).map_err(fault)?;
         Ok(outcomes)
@@ -110,12 +107,9 @@ pub fn quantise(
     written
 }
 
-fn refuse_files(source: &ModelFile, path: &Path) -> Result<(), QuantiseError> {
-    if let (Format::Safetensors, Some(folder)) = (source.format(), source.folder()) {
-        return Err(QuantiseError::Folder { path: folder.to_owned() });
-    }
-    let there = path.canonicalize().ok();
-    if there.is_some() && source.files().iter().any(|file| file.canonicalize().ok() == there) {
+fn refuse_files(source: &dyn Source, path: &Path) -> Result<(), QuantiseError> {
+    let (there, files) = (path.canonicalize().ok(), source.file().files());
+    if there.is_some() && files.iter().any(|file| file.canonicalize().ok() == there) {
         return Err(QuantiseError::SameFile { path: path.to_owned() });
     }
     Ok(())
@@ -129,26 +123,24 @@ fn part_of(path: &Path) -> PathBuf {
 }
 
 /// The file's keys, with those that speak of its types made true.
-fn metadata(source: &ModelFile, choice: &Choice) -> Vec<(String, Value)> {
+fn metadata(source: &dyn Source, choice: &Choice) -> Vec<(String, Value)> {
     let own = ["general.file_type", "general.quantization_version"];
-    let kept = source.metadata().iter();
-    let kept = kept.filter(|(key, _)| !own.contains(key) && !key.starts_with("split."));
-    let mut pairs: Vec<_> = kept.map(|(key, value)| (key.to_owned(), value.clone())).collect();
+    let mut pairs = source.keys();
+    pairs.retain(|(key, _)| !own.contains(&key.as_str()));
     pairs.push((own[0].to_owned(), Value::U32(choice.target.file_type())));
     pairs.push((own[1].to_owned(), Value::U32(2)));
     pairs
 }
 
 /// What each tensor will be; refuses before anything is written.
-fn plan(source: &ModelFile, choice: &Choice) -> Result<Vec<NewTensor>, QuantiseError> {
-    let is_tied = source.tensor("output.weight").is_none();
-    let layers = choice::layers(source.tensors().map(|entry| entry.name.as_str()));
-    let mut tensors = Vec::with_capacity(source.tensors().len());
-    for entry in source.tensors() {
-        let tensor = source.tensor(&entry.name).expect("a listed tensor is there");
-        let dtype = choice.dtype(&tensor, is_tied, layers);
-        let Tensor { name, dtype: from, shape, .. } = tensor;
-        let (name, columns) = (name.to_owned(), tensor.columns());
+fn plan(source: &dyn Source, choice: &Choice) -> Result<Vec<NewTensor>, QuantiseError> {
+    let listed = source.tensors();
+    let is_tied = !listed.iter().any(|new| new.name == "output.weight");
+    let layers = choice::layers(listed.iter().map(|new| new.name.as_str()));
+    let mut tensors = Vec::with_capacity(listed.len());
+    for NewTensor { name, dtype: from, shape } in listed {
+        let tensor = Tensor { name: &name, dtype: from, shape: &shape, bytes: &[] };
+        let (dtype, columns) = (choice.dtype(&tensor, is_tied, layers), tensor.columns());
         if dtype != from && from.block_len() > 1 && !choice.allows_requantising {
             return Err(QuantiseError::Requantised { name, dtype: from });
         }
@@ -158,7 +150,7 @@ fn plan(source: &ModelFile, choice: &Choice) -> Result<Vec<NewTensor>, QuantiseE
         if dtype != from {
             tensor.row_len_readable()?;
         }
-        tensors.push(NewTensor { name, dtype, shape: shape.to_vec() });
+        tensors.push(NewTensor { name, dtype, shape });
     }
     Ok(tensors)
 }

@@ -138,7 +138,7 @@ impl ModelFile {
         place.ok().map(|place| self.at(&self.tensors[self.by_name[place]]))
     }
 
-    fn at<'a>(&'a self, entry: &'a TensorEntry) -> Tensor<'a> {
+    pub(crate) fn at<'a>(&'a self, entry: &'a TensorEntry) -> Tensor<'a> {
         let TensorEntry { name, dtype, shape, offset, bytes, shard } = entry;
         let file = self.shards[*shard].mapping.bytes();
         let bytes = &file[*offset..*offset + *bytes];

@@ -12,9 +12,11 @@
 
 mod fault;
 mod reader;
+mod source;
 mod write;
 
 pub use fault::{Counted, GgufFault, Place, ValueFault};
+pub use source::Source;
 pub use write::{NewTensor, write_directory};
 
 use crate::layout::{TENSORS_MAX, TensorEntry, TensorFaultKind, check_together, tensor_bytes};

@@ -86,6 +86,14 @@ impl Strings {
     }
 }
 
+impl<'a> FromIterator<&'a str> for Strings {
+    fn from_iter<T: IntoIterator<Item = &'a str>>(strings: T) -> Self {
+        let mut list = Self::default();
+        strings.into_iter().for_each(|string| list.push(string));
+        list
+    }
+}
+
 impl PartialEq for Strings {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text && self.ends == other.ends
