@@ -1,10 +1,14 @@
 //! A `tokenizer.json` at work, by the `tokenizers` library.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
-use tokenizers::{Encoding, Tokenizer as Library};
+use tokenizers::{
+    Encoding, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer as _,
+    Tokenizer as Library,
+};
 
 use crate::bytes::LetterBytes;
 use crate::error::{JsonFault, TextError, VocabularyError};
@@ -139,6 +143,17 @@ impl JsonTokenizer {
         let inside = full.windows(bare.len().max(1)).position(|part| part == bare);
         let Some(start) = inside else { return (Vec::new(), Vec::new()) };
         (full[..start].to_vec(), full[start + bare.len()..].to_vec())
+    }
+
+    /// Where the file's pre-tokenizer cuts a text.
+    pub(crate) fn words(&self, text: &str) -> Result<Vec<Range<usize>>, JsonFault> {
+        let mut words = PreTokenizedString::from(text);
+        if let Some(cutter) = self.parsing.get_pre_tokenizer() {
+            let cut = AssertUnwindSafe(|| cutter.pre_tokenize(&mut words));
+            catch_unwind(cut).unwrap_or_else(|_| Err(GaveUp.into())).map_err(JsonFault)?;
+        }
+        let found = words.get_splits(OffsetReferential::Original, OffsetType::Byte);
+        Ok(found.into_iter().map(|(_, (start, end), _)| start..end).collect())
     }
 
     /// Appends the tokens of `text`.

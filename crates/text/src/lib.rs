@@ -8,6 +8,7 @@ mod byte_level;
 mod bytes;
 mod detokenizer;
 mod error;
+mod export;
 mod find;
 mod gguf;
 mod json;
@@ -30,6 +31,7 @@ mod vocabulary;
 pub use answer::{Answer, AnswerPart, AnswerRules};
 pub use detokenizer::{DetokenizeOptions, Detokenizer};
 pub use error::{JsonFault, NoTemplate, TemplateError, TextError, VocabularyError};
+pub use export::{ExportError, gguf_keys};
 pub use reasoning::{Parts, ReasoningSplitter};
 pub use stop::{Emitted, STOP_BYTES_MAX, STOPS_MAX, StopError, StopMatcher};
 pub use template::{

@@ -44,6 +44,14 @@ pub(crate) fn adds_bos(name: &str) -> bool {
     find(name).is_some_and(|entry| entry.adds_bos)
 }
 
+/// Names that GGUF files know a pre-tokenizer by, one for each, those in common use first; each
+/// with whether a word that is a token stays whole.
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, bool)> {
+    let usual = ["llama-bpe", "qwen2", "gpt-2", "smollm", "gpt-4o", "tekken"];
+    let usual = usual.into_iter().filter_map(|name| Some((name, find(name)?.whole_words)));
+    usual.chain(ENTRIES.iter().map(|entry| (entry.names[0], entry.whole_words)))
+}
+
 fn find(name: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.names.contains(&name))
 }

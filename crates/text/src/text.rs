@@ -87,10 +87,7 @@ impl Text {
             .map_err(|source| TextError::TokenizerJson { path, source })??;
         let config = read_json(&folder.join("tokenizer_config.json"))?;
         let special = special_ids(&config, &json);
-        let mut ends = Self::generation_ends(folder)?;
-        if ends.is_empty() {
-            ends = end_ids(&read_json(&folder.join("config.json"))?["eos_token_id"]);
-        }
+        let ends = folder_ends(folder)?;
         let tokenizer = Tokenizer::from_json(json, special, &ends);
         Self::with_templates(tokenizer, Templates::from_folder(folder)?)
     }
@@ -200,7 +197,7 @@ impl Tokenizer {
     }
 }
 
-fn special_ids(config: &Value, json: &JsonTokenizer) -> SpecialIds {
+pub(crate) fn special_ids(config: &Value, json: &JsonTokenizer) -> SpecialIds {
     let id = |name: &str| {
         let token = &config[name];
         let text = token.as_str().or_else(|| token["content"].as_str())?;
@@ -214,6 +211,15 @@ fn special_ids(config: &Value, json: &JsonTokenizer) -> SpecialIds {
         eot: id("eot_token"),
         eom: None,
     }
+}
+
+/// The end tokens that a folder names.
+pub(crate) fn folder_ends(folder: &Path) -> Result<Vec<u32>, TextError> {
+    let ends = Text::generation_ends(folder)?;
+    if !ends.is_empty() {
+        return Ok(ends);
+    }
+    Ok(end_ids(&read_json(&folder.join("config.json"))?["eos_token_id"]))
 }
 
 /// One id or a list of them.

@@ -255,6 +255,11 @@ impl Tokenizer {
         self.adds_bos
     }
 
+    /// Whether `add_special` puts EOS behind the text.
+    pub(crate) fn adds_eos(&self) -> bool {
+        self.adds_eos
+    }
+
     /// The tokens that end an answer, ascending: EOS, end of turn, and those known by name.
     #[must_use]
     pub fn end_tokens(&self) -> &[TokenId] {

@@ -87,6 +87,20 @@ impl TokenType {
     }
 }
 
+impl TokenType {
+    /// GGUF's number.
+    pub(crate) fn to_gguf(self) -> i32 {
+        match self {
+            Self::Normal => 1,
+            Self::Unknown => 2,
+            Self::Control => 3,
+            Self::UserDefined => 4,
+            Self::Unused => 5,
+            Self::Byte => 6,
+        }
+    }
+}
+
 impl Vocabulary {
     /// Some tokens, then one for each byte: any text has tokens, and a space is a space.
     ///
