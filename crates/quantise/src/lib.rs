@@ -7,6 +7,7 @@ mod choice;
 mod convert;
 
 use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 pub use choice::{Choice, Rule, RuleFault, Target};
@@ -33,6 +34,8 @@ pub enum QuantiseError {
     Ragged { name: String, dtype: DType, columns: usize },
     #[error("tensor `{}` holds {value}, the limit is a finite ±65504", shown(.name))]
     OutOfRange { name: String, value: f32 },
+    #[error("stopped before the model was whole: nothing is left of `{}`", path.display())]
+    Stopped { path: PathBuf },
     #[error("`{}` cannot be written", path.display())]
     Write { path: PathBuf, source: io::Error },
 }
@@ -44,7 +47,7 @@ impl QuantiseError {
     pub fn is_callers_mistake(&self) -> bool {
         match self {
             Self::Source(source) => source.is_callers_mistake(),
-            Self::OutOfRange { .. } | Self::Write { .. } => false,
+            Self::OutOfRange { .. } | Self::Stopped { .. } | Self::Write { .. } => false,
             Self::SameFile { .. } | Self::Requantised { .. } | Self::Ragged { .. } => true,
         }
     }
@@ -65,13 +68,14 @@ pub struct Outcome {
 }
 
 /// Writes the model of `source` to `path` with the types that `choice` gives, on `threads` threads;
-/// `told` hears of each tensor once it is written. The file bears its name only when it is whole.
+/// `told` hears of each tensor once it is written, and may stop it. The file bears its name only
+/// when it is whole.
 pub fn quantise(
     source: &dyn Source,
     path: &Path,
     choice: &Choice,
     threads: usize,
-    mut told: impl FnMut(&Outcome),
+    mut told: impl FnMut(&Outcome) -> ControlFlow<()>,
 ) -> Result<Vec<Outcome>, QuantiseError> {
     refuse_files(source, path)?;
     let tensors = plan(source, choice)?;
@@ -92,7 +96,9 @@ pub fn quantise(
             let rest = bytes.len().next_multiple_of(alignment) - bytes.len();
             out.write_all(&vec![0; rest]).map_err(fault)?;
             source.file().release(tensor.bytes);
-            told(&outcome);
+            if told(&outcome).is_break() {
+                return Err(QuantiseError::Stopped { path: path.to_owned() });
+            }
             outcomes.push(outcome);
         }
         source.file().check_unchanged()?;

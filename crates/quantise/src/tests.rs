@@ -1,5 +1,6 @@
 //! Small files written in other types and read again.
 
+use std::ops::ControlFlow::{Break, Continue};
 use std::path::Path;
 
 use causeway_weights::gguf::{NewTensor, write_directory};
@@ -37,7 +38,7 @@ fn a_model_is_written_whole_and_the_same_on_any_number_of_threads() {
     let source = model(&folder.path().join("in.gguf"), DType::F16, &[0x00, 0x3c, 0x12, 0xb4, 9]);
     let out = |threads: usize| {
         let path = folder.path().join(format!("out-{threads}.gguf"));
-        let outcomes = quantise(&source, &path, &choice(false), threads, |_| {}).unwrap();
+        let outcomes = quantise(&source, &path, &choice(false), threads, |_| Continue(())).unwrap();
         (std::fs::read(&path).unwrap(), outcomes, path)
     };
     let (one, outcomes, path) = out(1);
@@ -57,7 +58,7 @@ fn check_refused(dtype: DType, bytes: &[u8], name: &str, want: &str) {
     let folder = tempfile::tempdir().unwrap();
     let source = model(&folder.path().join("in.gguf"), dtype, bytes);
     let path = folder.path().join(name);
-    let error = quantise(&source, &path, &choice(false), 2, |_| {}).unwrap_err();
+    let error = quantise(&source, &path, &choice(false), 2, |_| Continue(())).unwrap_err();
     let text = error.to_string();
     assert!(text.contains(want), "{text}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no part is left");
@@ -76,6 +77,16 @@ fn a_quantised_model_is_quantised_again_when_that_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let source = model(&folder.path().join("in.gguf"), DType::Q8_0, &[0x12; 34]);
     let path = folder.path().join("out.gguf");
-    let outcomes = quantise(&source, &path, &choice(true), 2, |_| {}).unwrap();
+    let outcomes = quantise(&source, &path, &choice(true), 2, |_| Continue(())).unwrap();
     assert_eq!((outcomes[0].from, outcomes[0].to), (DType::Q8_0, DType::Q4_K));
+}
+
+#[test]
+fn a_run_that_is_stopped_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = model(&folder.path().join("in.gguf"), DType::F16, &[0]);
+    let path = folder.path().join("out.gguf");
+    let error = quantise(&source, &path, &choice(false), 2, |_| Break(())).unwrap_err();
+    assert!(!error.is_callers_mistake() && error.to_string().starts_with("stopped before"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no part is left");
 }

@@ -25,11 +25,7 @@ impl Opening {
     /// cannot be read.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-        match std::fs::read_dir(&self.path) {
-            Ok(files) => files.flatten().map(|file| size(&file.path())).sum(),
-            Err(_) => size(&self.path),
-        }
+        ModelFile::open(&self.path).map_or(0, |file| file.bytes())
     }
 
     /// What its file says of its sizes; no weight is read.

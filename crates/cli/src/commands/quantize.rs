@@ -1,27 +1,35 @@
 //! `causeway quantize`: write a model file again with its weights in smaller types.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write};
-use std::path::PathBuf;
+use std::io::Write;
+use std::ops::ControlFlow::{Break, Continue};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
+use causeway_model::{Config, Export, ModelError};
 use causeway_quantise::{self as quantise, Choice, QuantiseError, Rule, Target};
-use causeway_weights::ModelFile;
+use causeway_weights::gguf::Source;
+use causeway_weights::{Format, ModelFile};
 use serde_json::json;
 
+use super::run::{clear_progress, interrupts, show_progress};
 use crate::clock::Clock;
 use crate::failure::{Failure, Outcome};
+use crate::loaded::model_failure;
 use crate::model_path;
+
+mod eval;
 
 /// Arguments of `causeway quantize`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A `.gguf` file in F32, F16 or BF16, or a model's name.
+    /// A `.gguf` file or a Hugging Face folder in F32, F16 or BF16, or a model's name.
     #[arg(value_name = "IN")]
     model: String,
     /// The file to write; it bears this name only when it is whole.
     #[arg(value_name = "OUT")]
     out: PathBuf,
-    /// The type of most tensors: q8_0, q5_0, q5_1, q4_0, q4_1, q4_k, q5_k, q6_k or f16.
+    /// The type of most tensors: q8_0, q5_0, q5_1, q4_0, q4_1, q4_k, q5_k, q6_k, f16 or f32.
     #[arg(long = "type", value_name = "TYPE")]
     target: Target,
     /// Types for tensors by name, such as `*.attn_v.weight=q8_0`; the first that matches decides.
@@ -36,6 +44,9 @@ pub(crate) struct Args {
     /// Threads; all of the machine's where none is given.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Compare the result with IN on the text of this file: KL and bits per byte.
+    #[arg(long, value_name = "TEXT")]
+    eval: Option<PathBuf>,
     /// One JSON object.
     #[arg(long)]
     json: bool,
@@ -44,33 +55,55 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Outcome {
     let path = model_path::resolve(&args.model)?;
-    let source = ModelFile::open(&path).map_err(QuantiseError::from).map_err(failure)?;
+    let file = ModelFile::open(&path).map_err(QuantiseError::from).map_err(failure)?;
+    // What is wrong with the text is said before the long work.
+    let text = args.eval.as_deref().map(|text| eval::Windows::of(text, &file)).transpose()?;
+    let clock = Clock::start();
+    let outcomes = match file.format() {
+        Format::Gguf { .. } => write(args, &file)?,
+        Format::Safetensors => write(args, &export(&file, &path)?)?,
+    };
+    let seconds = clock.now_ns() as f64 / 1e9;
+    let bytes = (file.bytes(), std::fs::metadata(&args.out)?.len());
+    let eval = text.map(|text| text.compare(&path, &args.out, args.threads()));
+    write_report(args, &outcomes, &Report { bytes, seconds, eval: eval.transpose()? })
+}
+
+impl Args {
+    fn threads(&self) -> usize {
+        let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.threads.map_or(all, usize::from)
+    }
+}
+
+/// A folder as the GGUF file that it would be, with its tokenizer where it has one.
+fn export<'a>(file: &'a ModelFile, path: &Path) -> Result<Export<'a>, Failure> {
+    let config = Config::of(file).map_err(ModelError::from).map_err(model_failure)?;
+    let keys = causeway_text::gguf_keys(path, config.shape.vocab_size).map_err(Failure::world)?;
+    if keys.is_none() {
+        let path = path.display();
+        eprintln!("causeway: `{path}` has no tokenizer, and so the file will have none");
+    }
+    Export::of(file, keys.unwrap_or_default()).map_err(Failure::world)
+}
+
+/// Writes the file; the first Ctrl-C stops it between two tensors.
+fn write(args: &Args, source: &dyn Source) -> Result<Vec<quantise::Outcome>, Failure> {
     let choice = Choice {
         target: args.target,
         rules: args.per_tensor.clone(),
         is_pure: args.pure,
         allows_requantising: args.allow_requantize,
     };
-    let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let threads = args.threads.map_or(all, usize::from);
-    let clock = Clock::start();
+    let interrupts = interrupts()?;
     let (count, mut done) = (source.tensors().len(), 0);
-    let is_terminal = std::io::stderr().is_terminal();
-    let show = |line: &str| {
-        if is_terminal {
-            eprint!("\r\x1b[K{line}");
-            std::io::stderr().flush().ok();
-        }
-    };
-    let written = quantise::quantise(&source, &args.out, &choice, threads, |_| {
+    let written = quantise::quantise(source, &args.out, &choice, args.threads(), |_| {
         done += 1;
-        show(&format!("{done} of {count} tensors"));
+        show_progress("quantising", done, count, "tensors");
+        if interrupts.load(Ordering::Relaxed) { Break(()) } else { Continue(()) }
     });
-    show("");
-    let outcomes = written.map_err(failure)?;
-    let seconds = clock.now_ns() as f64 / 1e9;
-    let bytes = std::fs::metadata(&args.out)?.len();
-    write_report(args, &outcomes, (source.bytes(), bytes), seconds)
+    clear_progress();
+    written.map_err(failure)
 }
 
 fn failure(error: QuantiseError) -> Failure {
@@ -78,12 +111,16 @@ fn failure(error: QuantiseError) -> Failure {
     Failure::of(error, is_callers_mistake)
 }
 
-fn write_report(
-    args: &Args,
-    outcomes: &[quantise::Outcome],
-    (before, after): (u64, u64),
+/// What is said beside the tensors.
+struct Report {
+    /// Of the source's weights, and of the file.
+    bytes: (u64, u64),
     seconds: f64,
-) -> Outcome {
+    eval: Option<eval::Eval>,
+}
+
+fn write_report(args: &Args, outcomes: &[quantise::Outcome], report: &Report) -> Outcome {
+    let Report { bytes: (before, after), seconds, eval } = report;
     let mut out = std::io::stdout().lock();
     if args.json {
         let tensors: Vec<_> = outcomes
@@ -97,7 +134,7 @@ fn write_report(
             .collect();
         let line = json!({
             "path": args.out.display().to_string(), "bytes_before": before, "bytes": after,
-            "seconds": seconds, "tensors": tensors,
+            "seconds": seconds, "tensors": tensors, "eval": eval,
         });
         writeln!(out, "{line}")?;
         return Ok(());
@@ -118,5 +155,8 @@ fn write_report(
     }
     let path = args.out.display();
     writeln!(out, "{path}: {after} bytes of {before}, {seconds:.1} s")?;
+    if let Some(eval) = eval {
+        writeln!(out, "{eval}")?;
+    }
     Ok(())
 }
