@@ -113,7 +113,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     pub target: Target,
-    /// The first that matches a tensor decides.
+    /// The first that matches a tensor decides; one of blocks matches no vector.
     pub rules: Vec<Rule>,
     /// No tensor gets more bits than the target has, but where its rows ask for another type.
     pub is_pure: bool,
@@ -142,7 +142,10 @@ impl Choice {
     /// is its output too.
     pub(super) fn dtype(&self, tensor: &Tensor<'_>, is_tied: bool, layers: usize) -> DType {
         let name = tensor.name;
-        if let Some(rule) = self.rules.iter().find(|rule| matches(&rule.pattern, name)) {
+        // Vectors are added or multiplied with as they are: readers take no blocks of them.
+        let takes = |dtype: DType| tensor.shape.len() > 1 || dtype.block_len() == 1;
+        let fits = |rule: &&Rule| matches(&rule.pattern, name) && takes(rule.dtype);
+        if let Some(rule) = self.rules.iter().find(fits) {
             return rule.dtype;
         }
         if !is_weight(name) || tensor.shape.len() < 2 {

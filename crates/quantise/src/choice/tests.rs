@@ -40,6 +40,8 @@ fn the_first_rule_that_matches_decides() {
     check(&choice, "blk.1.ffn_up.weight", &[64, 256], DType::Q8_0);
     check(&choice, "blk.2.ffn_up.weight", &[64, 256], DType::Q5_K);
     check(&choice, "blk.2.attn_norm.weight", &[256], DType::F16);
+    check(&choice, "blk.1.attn_norm.weight", &[256], DType::F32);
+    check(&choice, "blk.2.ffn_norm.weight", &[256], DType::F32);
     check(&choice, "blk.2.attn_q.weight", &[64, 256], DType::Q4_0);
 }
 
