@@ -14,6 +14,7 @@ use crate::text::{folder_ends, read, read_json, special_ids};
 use crate::tokenizer::Tokenizer;
 use crate::vocabulary::{SpecialIds, TOKENS_MAX, TokenType, Vocabulary, VocabularyKind};
 
+mod pieces;
 mod probe;
 
 /// Why a folder's tokenizer cannot be written to a GGUF file.
@@ -45,10 +46,10 @@ impl ExportError {
 ///
 /// What is given makes the same tokens of every text in Unicode's composed form: the pre-tokenizer
 /// is the one that cuts a text of thousands of edges as the folder's does, and the whole is held
-/// against the folder's on that text.
+/// against the folder's on that text and around each added token.
 ///
 /// # Errors
-/// A tokenizer that is no byte-level BPE, or has parts that a GGUF file cannot say.
+/// A tokenizer that is no BPE, or has parts that a GGUF file cannot say.
 pub fn gguf_keys(folder: &Path, rows: usize) -> Result<Option<Vec<(String, Value)>>, ExportError> {
     let path = folder.join("tokenizer.json");
     let Some(bytes) = read(&path)? else {
@@ -62,30 +63,39 @@ pub fn gguf_keys(folder: &Path, rows: usize) -> Result<Option<Vec<(String, Value
         .map_err(TextError::from)?;
     let file: Json = serde_json::from_slice(&bytes)
         .map_err(|source| TextError::Json { path: path.clone(), source })?;
-    refuse_parts(&file)?;
+    let kind = kind(&file)?;
     let config = read_json(&folder.join("tokenizer_config.json"))?;
     let (special, ends) = (special_ids(&config, &json), folder_ends(folder)?);
-    let pre_tokenizer = pre_tokenizer(&file, &json)
-        .map_err(|source| TextError::TokenizerJson { path, source })?
-        .ok_or(ExportError::PreTokenizer)?;
-    let (tokens, types) = tokens(&file, &json, rows)?;
+    let add_space_prefix = kind == VocabularyKind::SentencePiece && pieces::adds_space(&file)?;
+    let pre_tokenizer = match kind {
+        VocabularyKind::SentencePiece => "default",
+        VocabularyKind::ByteLevel => pre_tokenizer(&file, &json)
+            .map_err(|source| TextError::TokenizerJson { path, source })?
+            .ok_or(ExportError::PreTokenizer)?,
+    };
+    let (tokens, mut types) = tokens(&file, &json, rows)?;
     let whole = Tokenizer::from_json(json, special, &ends);
     let special = SpecialIds {
         unknown: special.unknown.or_else(|| token_id(&tokens, &file["model"]["unk_token"])),
         eot: special.eot.or_else(|| ends.iter().copied().find(|id| Some(*id) != special.eos)),
         ..special
     };
+    let (mut merges, mut scores) = (merges(&file["model"]["merges"])?, Vec::new());
+    if kind == VocabularyKind::SentencePiece {
+        scores = pieces::scores(&tokens, &std::mem::take(&mut merges));
+        pieces::mark(&mut types, &tokens, special.unknown);
+    }
     let vocabulary = Vocabulary {
-        kind: VocabularyKind::ByteLevel,
+        kind,
         pre_tokenizer: pre_tokenizer.to_owned(),
         tokens,
-        scores: Vec::new(),
+        scores,
         types,
-        merges: merges(&file["model"]["merges"])?,
+        merges,
         special,
         add_bos: whole.adds_bos(),
         add_eos: whole.adds_eos(),
-        add_space_prefix: false,
+        add_space_prefix,
     };
     compare(&vocabulary, &whole)?;
     let mut keys = keys(vocabulary);
@@ -93,24 +103,17 @@ pub fn gguf_keys(folder: &Path, rows: usize) -> Result<Option<Vec<(String, Value
     Ok(Some(keys))
 }
 
-/// Refuses all that a GGUF file has no word for.
-fn refuse_parts(file: &Json) -> Result<(), ExportError> {
+/// How text becomes tokens; refuses all that a GGUF file has no word for.
+fn kind(file: &Json) -> Result<VocabularyKind, ExportError> {
     let model = &file["model"];
     let kind = model["type"].as_str().unwrap_or("BPE");
-    if kind != "BPE" || model["byte_fallback"] == true {
-        let with = if kind == "BPE" { " with byte fallback" } else { "" };
-        return Err(ExportError::unwritable(format!("the tokenizer kind `{kind}`{with}")));
+    if kind != "BPE" {
+        return Err(ExportError::unwritable(format!("the tokenizer kind `{kind}`")));
     }
     for key in ["continuing_subword_prefix", "end_of_word_suffix"] {
         if model[key].as_str().is_some_and(|text| !text.is_empty()) {
             return Err(ExportError::unwritable(format!("a tokenizer with `{key}`")));
         }
-    }
-    // Readers of GGUF files compose nothing; text in use comes composed.
-    let normalizer = &file["normalizer"];
-    if !normalizer.is_null() && normalizer["type"] != "NFC" {
-        let kind = normalizer["type"].as_str().unwrap_or("?");
-        return Err(ExportError::unwritable(format!("the normaliser `{kind}`")));
     }
     for token in file["added_tokens"].as_array().into_iter().flatten() {
         for flag in ["lstrip", "rstrip", "single_word"] {
@@ -121,7 +124,16 @@ fn refuse_parts(file: &Json) -> Result<(), ExportError> {
             }
         }
     }
-    Ok(())
+    if model["byte_fallback"] == true {
+        return Ok(VocabularyKind::SentencePiece);
+    }
+    // Readers of GGUF files compose nothing; text in use comes composed.
+    let normalizer = &file["normalizer"];
+    if !normalizer.is_null() && normalizer["type"] != "NFC" {
+        let kind = normalizer["type"].as_str().unwrap_or("?");
+        return Err(ExportError::unwritable(format!("the normaliser `{kind}`")));
+    }
+    Ok(VocabularyKind::ByteLevel)
 }
 
 fn shown(text: &str) -> String {
@@ -209,33 +221,43 @@ fn compare(vocabulary: &Vocabulary, whole: &Tokenizer) -> Result<(), ExportError
     Ok(())
 }
 
-/// A byte-level vocabulary as keys.
+/// A vocabulary as keys.
 fn keys(vocabulary: Vocabulary) -> Vec<(String, Value)> {
     let Vocabulary {
-        kind: _,
+        kind,
         pre_tokenizer,
         tokens,
-        scores: _,
+        scores,
         types,
         merges,
         special: SpecialIds { bos, eos, unknown, padding, eot, eom },
         add_bos,
         add_eos,
-        add_space_prefix: _,
+        add_space_prefix,
     } = vocabulary;
     let strings = |list: &[String]| {
         let list = list.iter().map(String::as_str).collect();
         Value::Array(Array::Strings(Box::new(list)))
     };
+    let model = match kind {
+        VocabularyKind::ByteLevel => "gpt2",
+        VocabularyKind::SentencePiece => "llama",
+    };
     let types = types.into_iter().map(TokenType::to_gguf).collect();
     let key = |name: &str, value| (format!("tokenizer.ggml.{name}"), value);
     let mut keys = vec![
-        key("model", Value::String("gpt2".to_owned())),
+        key("model", Value::String(model.to_owned())),
         key("pre", Value::String(pre_tokenizer)),
         key("tokens", strings(&tokens)),
         key("token_type", Value::Array(Array::I32(types))),
-        key("merges", strings(&merges)),
     ];
+    match kind {
+        VocabularyKind::ByteLevel => keys.push(key("merges", strings(&merges))),
+        VocabularyKind::SentencePiece => {
+            keys.push(key("scores", Value::Array(Array::F32(scores))));
+            keys.push(key("add_space_prefix", Value::Bool(add_space_prefix)));
+        }
+    }
     for (name, id) in [
         ("bos", bos),
         ("eos", eos),

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use causeway_weights::ModelFile;
 use causeway_weights::gguf::write_directory;
+use causeway_weights::{ModelFile, Value};
 use serde_json::{Value as Json, json};
 
 use super::gguf_keys;
@@ -132,11 +132,6 @@ fn what_a_gguf_file_cannot_say_is_refused_by_its_name() {
         "the tokenizer kind `Unigram` cannot be written to a GGUF file yet",
     );
     check_refused(
-        "fallback",
-        |file| file["model"]["byte_fallback"] = json!(true),
-        "the tokenizer kind `BPE` with byte fallback cannot",
-    );
-    check_refused(
         "normaliser",
         |file| file["normalizer"] = json!({"type": "Lowercase"}),
         "the normaliser `Lowercase` cannot",
@@ -174,4 +169,44 @@ fn a_folder_without_a_tokenizer_has_no_keys() {
         "a `tokenizer.model` without `tokenizer.json` cannot be written to a GGUF file yet"
     );
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A file of the test fixtures, without the added tokens that strip what stands beside them.
+fn fixture(name: &str) -> Json {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tokenization/json");
+    let text = std::fs::read_to_string(root.join(name).join("tokenizer.json")).unwrap();
+    let mut file: Json = serde_json::from_str(&text).unwrap();
+    let flags = ["lstrip", "rstrip", "single_word"];
+    let added = file["added_tokens"].as_array_mut().unwrap();
+    added.retain(|token| flags.iter().all(|flag| token[flag] == false));
+    file
+}
+
+/// The keys of a fixture whose model has 600 rows, or the refusal.
+fn keys_of(name: &str, change: impl FnOnce(&mut Json)) -> Result<Vec<(String, Value)>, String> {
+    let folder = scratch(name);
+    let mut file = fixture(name);
+    change(&mut file);
+    write(&folder, &file);
+    let keys = gguf_keys(&folder, 600).map(Option::unwrap).map_err(|error| error.to_string());
+    std::fs::remove_dir_all(folder).unwrap();
+    keys
+}
+
+#[test]
+fn bpe_with_byte_fallback_is_written_by_scores() {
+    for (name, prefix) in [("llama", true), ("metaspace_never", false)] {
+        let keys = keys_of(name, |_| {}).unwrap();
+        let value = |key: &str| &keys.iter().find(|(own, _)| own == key).unwrap().1;
+        assert_eq!(value("tokenizer.ggml.model"), &Value::String("llama".to_owned()), "{name}");
+        assert_eq!(value("tokenizer.ggml.add_space_prefix"), &Value::Bool(prefix), "{name}");
+    }
+    // Only a space before the whole text, and none behind an added token, cannot be said.
+    let refused = keys_of("metaspace_first", |_| {}).unwrap_err();
+    assert!(refused.contains("would give other tokens for `a <"), "{refused}");
+    let refused = keys_of("llama", |file| file["normalizer"] = json!({"type": "NFKC"}));
+    assert_eq!(refused.unwrap_err(), "the normaliser `NFKC` cannot be written to a GGUF file yet");
+    let digits = json!({"type": "Digits", "individual_digits": true});
+    let refused = keys_of("llama", |file| file["pre_tokenizer"] = digits).unwrap_err();
+    assert!(refused.starts_with("the pre-tokenizer `Digits` of a tokenizer with byte fallback"));
 }
