@@ -1,6 +1,7 @@
 //! What a model file says about decoding, written as the policy that it would be.
 
 mod own;
+mod sampling;
 mod sources;
 
 use causeway_policy::PolicyFile;
@@ -10,6 +11,7 @@ use causeway_weights::ModelFile;
 use serde_json::{Value, json};
 
 use crate::error::SessionError;
+pub use sampling::sampling_keys;
 
 /// Markers of a thought, as the templates of models that think spell them.
 const THOUGHTS: &[(&str, &str)] = &[

@@ -24,7 +24,7 @@ mod toy;
 
 pub use about::{About, cpu_name};
 pub use compile::compile;
-pub use defaults::{Defaults, Said};
+pub use defaults::{Defaults, Said, sampling_keys};
 pub use error::{FitError, FormError, PromptError, SessionError};
 pub use fields::{fields_of, with_fields};
 pub use forms::{FormPlan, Forms};

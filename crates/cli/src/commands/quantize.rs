@@ -15,7 +15,7 @@ use serde_json::json;
 use super::run::{clear_progress, interrupts, show_progress};
 use crate::clock::Clock;
 use crate::failure::{Failure, Outcome};
-use crate::loaded::model_failure;
+use crate::loaded::{model_failure, session_failure};
 use crate::model_path;
 
 mod eval;
@@ -76,7 +76,8 @@ impl Args {
     }
 }
 
-/// A folder as the GGUF file that it would be, with its tokenizer where it has one.
+/// A folder as the GGUF file that it would be, with its tokenizer where it has one and with what it
+/// says about decoding.
 fn export<'a>(file: &'a ModelFile, path: &Path) -> Result<Export<'a>, Failure> {
     let config = Config::of(file).map_err(ModelError::from).map_err(model_failure)?;
     let keys = causeway_text::gguf_keys(path, config.shape.vocab_size).map_err(Failure::world)?;
@@ -84,7 +85,9 @@ fn export<'a>(file: &'a ModelFile, path: &Path) -> Result<Export<'a>, Failure> {
         let path = path.display();
         eprintln!("causeway: `{path}` has no tokenizer, and so the file will have none");
     }
-    Export::of(file, keys.unwrap_or_default()).map_err(Failure::world)
+    let mut keys = keys.unwrap_or_default();
+    keys.extend(causeway_session::sampling_keys(file).map_err(session_failure)?);
+    Export::of(file, keys).map_err(Failure::world)
 }
 
 /// Writes the file; the first Ctrl-C stops it between two tensors.
