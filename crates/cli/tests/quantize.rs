@@ -227,6 +227,17 @@ fn a_folder_becomes_a_file_of_the_same_bits_and_tokens() {
 }
 
 #[test]
+fn packed_experts_of_a_folder_stay_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (tree().join("testdata/tiny/gpt_oss_mxfp4"), folder.path().join("m.gguf"));
+    let asked = ["quantize", &shown(&from), &shown(&to), "--type", "f32", "--json"];
+    let found = object(&causeway(&asked));
+    let types = found["tensors"].as_array().unwrap().iter().map(|tensor| &tensor["to"]);
+    assert_eq!(types.filter(|dtype| *dtype == "MXFP4").count(), 2 * 3, "{found}");
+    assert_eq!(digests(&to), digests(&from));
+}
+
+#[test]
 fn eval_says_how_far_the_result_is_from_its_source() {
     let folder = folder_with_tokenizer();
     let text = folder.path().join("text.txt");

@@ -148,6 +148,10 @@ impl Choice {
         if let Some(rule) = self.rules.iter().find(fits) {
             return rule.dtype;
         }
+        // Models come with experts of this type, which lose much and gain nothing in another.
+        if tensor.dtype == DType::MXFP4 && !self.allows_requantising {
+            return tensor.dtype;
+        }
         if !is_weight(name) || tensor.shape.len() < 2 {
             // Small, added or multiplied once: kept, and halves made whole.
             let is_half = matches!(tensor.dtype, DType::F16 | DType::BF16);

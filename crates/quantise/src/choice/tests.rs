@@ -46,6 +46,19 @@ fn the_first_rule_that_matches_decides() {
 }
 
 #[test]
+fn mxfp4_stays_unless_it_is_said_otherwise() {
+    let check = |choice: &Choice, want: DType| {
+        let (name, dtype) = ("blk.0.ffn_up_exps.weight", DType::MXFP4);
+        let tensor = Tensor { name, dtype, shape: &[2, 4, 256], bytes: &[] };
+        assert_eq!(choice.dtype(&tensor, false, 24), want, "{choice:?}");
+    };
+    let kept = choice(Target::Q8_0, false, &[]);
+    check(&kept, DType::MXFP4);
+    check(&Choice { allows_requantising: true, ..kept }, DType::Q8_0);
+    check(&choice(Target::Q8_0, false, &["*_exps.weight=q4_k"]), DType::Q4_K);
+}
+
+#[test]
 fn patterns_and_layers() {
     assert!(matches("a*b*c", "axxbyyc") && matches("*", "") && matches("a*", "a"));
     assert!(!matches("a*b", "ab1") && !matches("ab*b", "ab") && !matches("a", "ab"));
