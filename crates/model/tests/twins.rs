@@ -1,5 +1,4 @@
-//! Every tiny model as a GGUF file, written by the project and, apart from it, by this test: the
-//! same keys and tensors, and the same bits as the folder.
+//! Every tiny model as a GGUF file, written by the project and by this test: one and the same.
 #![expect(clippy::unwrap_used, reason = "a test that cannot read its fixture must stop")]
 
 #[path = "../../weights/tests/support/mod.rs"]
