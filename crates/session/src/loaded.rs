@@ -21,11 +21,12 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// Bytes of its weights on disk, which is about what they take in memory; 0 where they
-    /// cannot be read.
+    /// Bytes of its weights on disk, which is about what they take in memory; those of the path
+    /// itself where it is no model, and 0 where nothing is.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        ModelFile::open(&self.path).map_or(0, |file| file.bytes())
+        let size = |_| std::fs::metadata(&self.path).map_or(0, |file| file.len());
+        ModelFile::open(&self.path).map_or_else(size, |file| file.bytes())
     }
 
     /// What its file says of its sizes; no weight is read.
