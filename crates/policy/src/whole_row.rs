@@ -200,7 +200,8 @@ fn account(
     let choice = Choice {
         token,
         logprob: raw.logprob(f64::from(logits[token.index()])),
-        rank: rank(logits, token),
+        // Of the largest the first is the best: nothing is above it.
+        rank: if chosen.token == raw.best.token { 1 } else { rank(logits, token) },
         probability,
         survivors: count(survivors),
         entropy: raw.entropy(),
