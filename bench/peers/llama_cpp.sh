@@ -19,7 +19,8 @@ PATH="$OLDPWD/venv/bin:$PATH"
 cmake -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DBUILD_SHARED_LIBS=OFF \
   -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF \
   -DLLAMA_BUILD_SERVER=ON -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF >/dev/null
-cmake --build build --target llama-bench llama-batched-bench llama-server llama-quantize >/dev/null
+cmake --build build --target llama-bench llama-batched-bench llama-server llama-quantize \
+  llama-perplexity >/dev/null
 cc -std=gnu11 -O2 -Iinclude -Iggml/include -c "$here/llama_logits.c" -o build/llama_logits.o
 c++ build/llama_logits.o -o build/bin/llama-logits build/src/libllama.a build/ggml/src/libggml.a \
   build/ggml/src/libggml-cpu.a build/ggml/src/libggml-base.a -fopenmp -lpthread -ldl -lm

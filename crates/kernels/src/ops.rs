@@ -538,32 +538,23 @@ fn share_out(
     });
 }
 
-/// Stores outputs of one group for rows from `row` on; where `per_row` is 2, two rows add up to one
-/// of output, and every tile begins with the first of them.
+/// Stores outputs of one group for rows from `row` on; where `per_row` rows make one row of
+/// output, all but the first of them are added.
 #[inline]
 fn store(
     tile: &mut Tile<'_>,
     (group, row, per_row): (usize, usize, usize),
     lanes: &[[f32; LANES]],
 ) {
-    if per_row == 1 {
-        let lanes = (row..).zip(lanes);
-        return lanes.for_each(|(row, lanes)| store_row(tile, group, row, lanes));
-    }
-    let (pairs, _) = lanes.as_chunks::<2>();
-    for (row, [first, second]) in (row / 2..).zip(pairs) {
-        store_row(tile, group, row, &std::array::from_fn(|lane| first[lane] + second[lane]));
-    }
-}
-
-#[inline]
-fn store_row(tile: &mut Tile<'_>, group: usize, row: usize, lanes: &[f32; LANES]) {
     let from = group * LANES - tile.column();
     let count = LANES.min(tile.width() - from);
-    let to = &mut tile.row(row)[from..from + count];
-    match to.first_chunk_mut::<LANES>() {
-        Some(whole) => *whole = *lanes,
-        None => store_part(to, lanes),
+    for (row, lanes) in (row..).zip(lanes) {
+        let to = &mut tile.row(row / per_row)[from..from + count];
+        match to.first_chunk_mut::<LANES>() {
+            Some(whole) if row % per_row == 0 => *whole = *lanes,
+            Some(whole) => whole.iter_mut().zip(lanes).for_each(|(to, lane)| *to += lane),
+            None => store_part(to, lanes, row % per_row == 0),
+        }
     }
 }
 
@@ -571,8 +562,10 @@ fn store_row(tile: &mut Tile<'_>, group: usize, row: usize, lanes: &[f32; LANES]
 /// whole group stays one store and does not become a call that copies any length.
 #[cold]
 #[inline(never)]
-fn store_part(to: &mut [f32], lanes: &[f32; LANES]) {
-    to.copy_from_slice(&lanes[..to.len()]);
+fn store_part(to: &mut [f32], lanes: &[f32; LANES], is_first: bool) {
+    for (to, lane) in to.iter_mut().zip(lanes) {
+        *to = if is_first { *lane } else { *to + lane };
+    }
 }
 
 #[cfg(test)]
