@@ -69,11 +69,10 @@ pub(crate) const TILE_ROWS: usize = 16;
 pub(crate) struct ActivationTile<'a> {
     /// First row.
     pub(crate) first: usize,
-    /// Places for rows.
+    /// Rows there are; what the places behind them hold is computed and never read.
     pub(crate) rows: usize,
-    /// Rows there are; what the other places hold is computed and never read.
-    pub(crate) filled: usize,
-    /// `(blocks, rows)`.
+    pub(crate) places: usize,
+    /// `(blocks, places)`.
     pub(crate) blocks: &'a [ActivationBlock],
 }
 
@@ -124,13 +123,14 @@ impl QuantisedRows {
     pub(crate) fn each_tile(&self) -> impl Iterator<Item = ActivationTile<'_>> {
         let mut first = 0;
         std::iter::from_fn(move || {
-            let rows = tile_rows(self.rows - first);
-            (rows > 0).then(|| {
+            let left = self.rows - first;
+            let places = tile_places(left);
+            (places > 0).then(|| {
                 let start = first * self.blocks;
-                let blocks = &self.tiles[start..start + rows * self.blocks];
-                let filled = rows.min(self.rows - first);
-                let tile = ActivationTile { first, rows, filled, blocks };
-                first += filled;
+                let blocks = &self.tiles[start..start + places * self.blocks];
+                let rows = places.min(left);
+                let tile = ActivationTile { first, rows, places, blocks };
+                first += rows;
                 tile
             })
         })
@@ -162,7 +162,7 @@ impl BlockPlaces {
 ///
 /// One tile with one to three places to spare takes less time than the three or four it stands
 /// for: each reads the weights and unpacks them anew.
-pub(crate) fn tile_rows(left: usize) -> usize {
+pub(crate) fn tile_places(left: usize) -> usize {
     match left {
         0 => 0,
         1 => 1,
@@ -175,14 +175,9 @@ pub(crate) fn tile_rows(left: usize) -> usize {
 
 /// Places that `rows` rows take in their tiles.
 fn places_for(rows: usize) -> usize {
-    let whole = rows / TILE_ROWS * TILE_ROWS;
-    let mut left = rows - whole;
-    let mut places = whole;
-    while left > 0 {
-        places = places.saturating_add(tile_rows(left));
-        left = left.saturating_sub(tile_rows(left));
-    }
-    places
+    let Some(last) = rows.checked_sub(1) else { return 0 };
+    let (first, places) = tile_of(last, rows);
+    first.saturating_add(places)
 }
 
 /// First row and places of the tile that holds `row`.
@@ -192,7 +187,7 @@ pub(crate) fn tile_of(row: usize, rows: usize) -> (usize, usize) {
         return (first, TILE_ROWS);
     }
     loop {
-        let size = tile_rows(rows - first);
+        let size = tile_places(rows - first);
         if row < first + size {
             return (first, size);
         }

@@ -101,27 +101,6 @@ macro_rules! lane_matmul {
             }
         }
 
-        /// Scale and offset of one block, as `scalar::block_factors` has them.
-        #[target_feature(enable = $features)]
-        #[inline]
-        fn factors<L: Layout>(block: &[u8], index: usize) -> (F, F) {
-            let at = if L::K { 0 } else { index * 32 };
-            let half = |at: usize| f_half(block[at..].first_chunk().expect("sixteen halves"));
-            let d = half(at);
-            let m = if L::MINIMUM { half(L::M_AT + at) } else { f_splat(0.0) };
-            if !L::K || L::SUBS == 2 {
-                return (d, m);
-            }
-            let at = index * 16;
-            let scale = i_bytes(block[L::SCALES_AT + at..].first_chunk().expect("scales"));
-            let d = f_mul(d, f_from_i(scale));
-            if !L::MINIMUM {
-                return (d, m);
-            }
-            let minimum = i_ubytes(block[L::MINIMA_AT + at..].first_chunk().expect("minima"));
-            (d, f_mul(f_sub(f_splat(-0.0), m), f_from_i(minimum)))
-        }
-
         /// The four bytes of one word of codes, to be met by every lane.
         #[target_feature(enable = $features)]
         #[inline]
@@ -184,37 +163,55 @@ macro_rules! lane_matmul {
         /// What one block multiplies its integers with.
         #[derive(Clone, Copy)]
         struct Factors {
-            /// Scale, times that of a K type's block of 32.
+            /// Scale, times that of the block where a K type has one for all 32 inputs.
             scale: F,
+            /// Minimum, that of a K type likewise and with its sign changed.
             minimum: F,
-            /// Of 16 inputs each: the scales, and what the sums of activation codes take part
-            /// with, a pair in each lane.
+            /// Of a type with two scales a block: each of them.
             scales: [I; 2],
+            /// Of such a type, a pair in each lane: what the sums of 16 activation codes are
+            /// multiplied by for the codes' offset, and for the minima.
             offsets: I,
             minima: I,
         }
 
         #[target_feature(enable = $features)]
         #[inline]
-        fn factors_of<L: Layout>(block: &[u8], index: usize) -> Factors {
-            let (scale, minimum) = factors::<L>(block, index);
+        fn factors<L: Layout>(block: &[u8], index: usize) -> Factors {
+            let lanes = |from: usize, sub: usize| {
+                block[from + (index * L::SUBS + sub) * 16..].first_chunk().expect("one of each lane")
+            };
+            let at = if L::K { 0 } else { index * 32 };
+            let half = |at: usize| f_half(block[at..].first_chunk().expect("sixteen halves"));
             let none = i_splat(0);
-            if L::SUBS == 1 {
-                return Factors { scale, minimum, scales: [none; 2], offsets: none, minima: none };
+            let mut factors = Factors {
+                scale: half(at),
+                minimum: if L::MINIMUM { half(L::M_AT + at) } else { f_splat(0.0) },
+                scales: [none; 2],
+                offsets: none,
+                minima: none,
+            };
+            if !L::K {
+                return factors;
             }
-            let bytes = |from: usize, sub: usize| {
-                block[from + (index * 2 + sub) * 16..].first_chunk().expect("one of each lane")
-            };
-            let scales = [0, 1].map(|sub| i_bytes(bytes(L::SCALES_AT, sub)));
-            let offset = scales.map(|scale| i_mul(scale, i_splat(-L::OFFSET)));
-            let minima = if L::MINIMUM {
-                let minima = [0, 1].map(|sub| i_ubytes(bytes(L::MINIMA_AT, sub)));
-                pairs(minima[0], minima[1])
-            } else {
-                none
-            };
-            let minimum = f_sub(f_splat(-0.0), minimum);
-            Factors { scale, minimum, scales, offsets: pairs(offset[0], offset[1]), minima }
+            factors.minimum = f_sub(f_splat(-0.0), factors.minimum);
+            if L::SUBS == 1 {
+                let scale = f_from_i(i_bytes(lanes(L::SCALES_AT, 0)));
+                factors.scale = f_mul(factors.scale, scale);
+                if L::MINIMUM {
+                    let minimum = f_from_i(i_ubytes(lanes(L::MINIMA_AT, 0)));
+                    factors.minimum = f_mul(factors.minimum, minimum);
+                }
+                return factors;
+            }
+            factors.scales = [0, 1].map(|sub| i_bytes(lanes(L::SCALES_AT, sub)));
+            let [low, high] = factors.scales.map(|scale| i_mul(scale, i_splat(-L::OFFSET)));
+            factors.offsets = pairs(low, high);
+            if L::MINIMUM {
+                let [low, high] = [0, 1].map(|sub| i_ubytes(lanes(L::MINIMA_AT, sub)));
+                factors.minima = pairs(low, high);
+            }
+            factors
         }
 
         /// Adds one block to the sums of `T` rows of activations. The first tile of a matrix
@@ -232,7 +229,7 @@ macro_rules! lane_matmul {
             }
             let planes = &block[L::PLANES_AT + index * L::PLANES..][..L::PLANES];
             let codes = unpack::<L>(planes);
-            let factors = factors_of::<L>(block, index);
+            let factors = factors::<L>(block, index);
             written_out!(row below T {
                 sums[row] = add_row::<L, T>(&codes, factors, &x[row], sums[row]);
             });
@@ -288,7 +285,7 @@ macro_rules! lane_matmul {
             let mut sums = [f_splat(0.0); T];
             // One call for the blocks of whole superblocks and of the last: it is long, and stays
             // part of this function only where nothing else calls it.
-            for (block, x) in x.blocks.chunks_exact(x.rows).enumerate() {
+            for (block, x) in x.blocks.chunks_exact(x.places).enumerate() {
                 let bytes = &group[block / L::SUPER * L::BYTES..][..L::BYTES];
                 let index = block % L::SUPER;
                 let x = x[at..].first_chunk().expect("a row each");
@@ -314,7 +311,7 @@ macro_rules! lane_matmul {
             for (lanes, sum) in lanes.iter_mut().zip(sums) {
                 f_store(sum, lanes);
             }
-            out(index, x.first + at, &lanes[..T.min(x.filled - at)]);
+            out(index, x.first + at, &lanes[..T.min(x.rows - at)]);
         }
 
         /// Some groups, the first of them numbered `first`, against one tile of activations.
@@ -325,8 +322,8 @@ macro_rules! lane_matmul {
             out: &mut crate::dispatch::Sink<'_>,
         ) {
             for group in groups.enumerate().map(|(index, group)| (first + index, group)) {
-                for at in (0..x.rows).step_by($tile) {
-                    match $tile.min(x.rows) {
+                for at in (0..x.places).step_by($tile) {
+                    match $tile.min(x.places) {
                         1 => rows::<L, 1>(group, at, x, out),
                         2 => rows::<L, 2>(group, at, x, out),
                         4 => rows::<L, 4>(group, at, x, out),

@@ -77,7 +77,7 @@ impl Kernels {
         let whole = values.first_chunk().zip(weight.first_chunk());
         let is_finite =
             whole.map(|(values, weight)| (self.quantise_normed)(values, (weight, scale), to));
-        // A block that is cut short, or has a value to be named, is computed by itself.
+        // Of a block that is cut short, or has a value to be named, the normed values are needed.
         if is_finite != Some(Finite(true)) {
             let normed: Vec<f32> = values.iter().zip(weight).map(|(x, w)| x * scale * w).collect();
             self.quantise_to(&normed, place, to, fault);
@@ -198,22 +198,22 @@ impl Kernels {
     ) -> Result<(), NonFinite> {
         assert!(row_len > 0 && x.len().is_multiple_of(row_len), "whole rows");
         assert!(step.added.is_empty() || step.added.len() == x.len(), "as much added as there is");
-        let add = |first: usize, x: &mut [f32], scratch: &mut Vec<f32>| {
+        let add = |first: usize, x: &mut [f32]| {
             if step.added.is_empty() {
                 return;
             }
             let mut added = &step.added[first * row_len..first * row_len + x.len()];
+            let mut normed;
             if !step.added_norm.is_empty() {
-                scratch.clear();
-                scratch.extend_from_slice(added);
-                self.rms_norm(scratch, step.added_norm, step.eps);
-                added = scratch;
+                normed = added.to_vec();
+                self.rms_norm(&mut normed, step.added_norm, step.eps);
+                added = &normed;
             }
             (self.add)(x, added);
         };
         let len = TILE_ROWS * row_len;
         if step.norm.is_empty() {
-            pool.chunks(x, len, &|item, x| add(item * TILE_ROWS, x, &mut Vec::new()));
+            pool.chunks(x, len, &|item, x| add(item * TILE_ROWS, x));
             return Ok(());
         }
         assert_eq!(step.norm.len(), row_len, "a norm as long as a row");
@@ -223,7 +223,7 @@ impl Kernels {
         let lens = (len, TILE_ROWS * blocks);
         pool.chunk_pairs((x, &mut out.tiles), lens, &|item, x, to| {
             let first = item * TILE_ROWS;
-            add(first, x, &mut Vec::new());
+            add(first, x);
             for (index, x) in x.chunks_exact(row_len).enumerate() {
                 let scale = (self.rms_scale)(x, step.eps);
                 let weights = step.norm.chunks(BLOCK);
@@ -268,8 +268,7 @@ impl Kernels {
             let mut scratch = vec![0.0f32; 2 * TILE_ROWS * len];
             for tile in x.each_tile() {
                 let (gates, ups) = scratch.split_at_mut(TILE_ROWS * len);
-                let there_are = tile.filled * len;
-                let (gates, ups) = (&mut gates[..there_are], &mut ups[..there_are]);
+                let (gates, ups) = (&mut gates[..tile.rows * len], &mut ups[..tile.rows * len]);
                 self.part_of_tile(gate, (first, len), tile, gates);
                 self.part_of_tile(up, (first, len), tile, ups);
                 self.activate(activation, gates, ups);

@@ -86,17 +86,17 @@ pub(crate) fn tile_product<L: Layout>(
     out: &mut Sink<'_>,
 ) {
     for group in groups {
-        let mut lanes = vec![[0.0f32; LANES]; x.filled];
+        let mut lanes = vec![[0.0f32; LANES]; x.rows];
         let first = group * LANES;
         for row in first..weights.rows().min(first + LANES) {
-            for (block, x) in x.blocks.chunks_exact(x.rows).enumerate() {
+            for (block, x) in x.blocks.chunks_exact(x.places).enumerate() {
                 let raw = weights.block(row, block);
                 for (x, lanes) in x.iter().zip(&mut lanes) {
                     lanes[row - first] = add_block::<L>(&raw, x, lanes[row - first]);
                 }
             }
         }
-        out(group, x.first, &lanes[..x.filled]);
+        out(group, x.first, &lanes);
     }
 }
 

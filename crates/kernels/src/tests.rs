@@ -206,8 +206,8 @@ fn places_to_spare_in_the_last_tile_are_nobodys() {
             path.matmul(&mut [(&packed, &mut got)], &used, &pool);
             let bits: Vec<u32> = got.iter().map(|v| v.to_bits()).collect();
             assert_eq!(bits, product(&path, &packed, x, &pool), "{path:?} {rows}");
-            assert!(used.each_tile().all(|tile| tile.filled <= tile.rows && tile.filled > 0));
-            assert_eq!(used.each_tile().map(|tile| tile.filled).sum::<usize>(), rows);
+            assert!(used.each_tile().all(|tile| tile.rows <= tile.places && tile.rows > 0));
+            assert_eq!(used.each_tile().map(|tile| tile.rows).sum::<usize>(), rows);
         }
     }
 }
