@@ -52,7 +52,7 @@ pub(super) fn convert(
     let rows_at_once = (VALUES_AT_ONCE / columns.max(1)).max(1);
     let row_bytes = to.bytes_of(columns).expect("the plan has rows of whole blocks");
     let mut bytes = vec![0; row_bytes * tensor.rows()];
-    let pieces = bytes.chunks_mut((row_bytes * rows_at_once).max(1)).enumerate();
+    let pieces = bytes.chunks_mut((row_bytes * rows_at_once).max(1));
     let source = tensor.bytes.chunks((tensor.bytes.len() / tensor.rows().max(1)) * rows_at_once);
     let mut losses = vec![Loss::default(); source.len()];
     let work = pieces.zip(source).zip(losses.iter_mut());
@@ -60,7 +60,7 @@ pub(super) fn convert(
     let drain = || {
         loop {
             let next = queue.lock().expect("no thread panics with the queue").next();
-            let Some((((_, out), source), loss)) = next else {
+            let Some(((out, source), loss)) = next else {
                 break;
             };
             *loss = piece(from, source, to, out);
