@@ -11,7 +11,8 @@ use std::str::FromStr;
 use crate::activations::{ActivationBlock, ActivationTile, Finite};
 use crate::attention::{HeadQueries, KvSlab, Seen};
 use crate::format::with_layout;
-use crate::{LANES, PackedMatrix, Work, scalar};
+use crate::sink::Sink;
+use crate::{PackedMatrix, Work, scalar};
 #[cfg(target_arch = "x86_64")]
 use crate::{avx2, avx512, avx512vnni, avxvnni};
 
@@ -103,9 +104,6 @@ impl FromStr for Isa {
     }
 }
 
-/// Takes outputs: their group, the first row of activations, and sixteen outputs a row.
-pub(crate) type Sink<'a> = dyn FnMut(usize, usize, &[[f32; LANES]]) + 'a;
-
 /// Quantises one block of a row, times a scale and by weights.
 type QuantiseNormed = fn(&[f32; 32], (&[f32; 32], f32), &mut ActivationBlock) -> Finite;
 
@@ -113,8 +111,8 @@ type QuantiseNormed = fn(&[f32; 32], (&[f32; 32], f32), &mut ActivationBlock) ->
 #[derive(Clone, Copy)]
 pub struct Kernels {
     pub(crate) isa: Isa,
-    pub(crate) tile_product: fn(&PackedMatrix, Range<usize>, ActivationTile<'_>, &mut Sink<'_>),
-    pub(crate) group_float: fn(&PackedMatrix, usize, &[f32], &mut Sink<'_>),
+    pub(crate) tile_product: fn(&PackedMatrix, Range<usize>, ActivationTile<'_>, &mut Sink<'_, '_>),
+    pub(crate) group_float: fn(&PackedMatrix, usize, &[f32], &mut Sink<'_, '_>),
     pub(crate) quantise_block: fn(&[f32; 32], &mut ActivationBlock) -> Finite,
     pub(crate) quantise_normed: QuantiseNormed,
     pub(crate) rms_norm: fn(&mut [f32], &[f32], f32),

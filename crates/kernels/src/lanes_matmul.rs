@@ -21,6 +21,7 @@ macro_rules! lane_matmul {
         use crate::activations::{ActivationBlock, ActivationTile};
         use crate::format::Layout;
         use crate::lanes_matmul::written_out;
+        use crate::sink::Sink;
 
         /// The eight vectors of a block's codes, step by step.
         #[target_feature(enable = $features)]
@@ -294,13 +295,28 @@ macro_rules! lane_matmul {
             sums
         }
 
+        /// Hands the outputs of one group on, sixteen of each row from `row` on. Kept apart, so
+        /// that it is the same code for every type and the loops before it stay small.
+        #[target_feature(enable = $features)]
+        #[inline(never)]
+        fn put(lanes: &[[f32; 16]], (group, row): (usize, usize), out: &mut Sink<'_, '_>) {
+            for (row, lanes) in (row..).zip(lanes) {
+                let adds = out.adds(row);
+                match out.place(group, row) {
+                    Some(to) if adds => f_store(f_add(f_load(to), f_load(lanes)), to),
+                    Some(to) => f_store(f_load(lanes), to),
+                    None => out.put_part(group, row, lanes),
+                }
+            }
+        }
+
         /// `tile`, its outputs handed on.
         #[target_feature(enable = $features)]
         fn rows<L: Layout, const T: usize>(
             (index, group): (usize, &[u8]),
             at: usize,
             x: ActivationTile<'_>,
-            out: &mut crate::dispatch::Sink<'_>,
+            out: &mut Sink<'_, '_>,
         ) {
             let mut lanes = [[0.0f32; 16]; T];
             let sums = if x.first + at == 0 {
@@ -311,7 +327,7 @@ macro_rules! lane_matmul {
             for (lanes, sum) in lanes.iter_mut().zip(sums) {
                 f_store(sum, lanes);
             }
-            out(index, x.first + at, &lanes[..T.min(x.rows - at)]);
+            put(&lanes[..T.min(x.rows - at)], (index, x.first + at), out);
         }
 
         /// Some groups, the first of them numbered `first`, against one tile of activations.
@@ -319,7 +335,7 @@ macro_rules! lane_matmul {
         pub(crate) fn tile_product<L: Layout>(
             (first, groups): (usize, std::slice::ChunksExact<'_, u8>),
             x: ActivationTile<'_>,
-            out: &mut crate::dispatch::Sink<'_>,
+            out: &mut Sink<'_, '_>,
         ) {
             for group in groups.enumerate().map(|(index, group)| (first + index, group)) {
                 for at in (0..x.places).step_by($tile) {
@@ -377,7 +393,7 @@ macro_rules! lane_matmul {
             (index, group): (usize, &[u8]),
             x: &[f32],
             columns: usize,
-            out: &mut crate::dispatch::Sink<'_>,
+            out: &mut Sink<'_, '_>,
         ) {
             let size = format.bits() * 2;
             let weights = |at: usize| {
@@ -403,7 +419,7 @@ macro_rules! lane_matmul {
                 for (lanes, &sum) in lanes.iter_mut().zip(&sums) {
                     f_store(sum, lanes);
                 }
-                out(index, tile * $tile, &lanes[..count]);
+                put(&lanes[..count], (index, tile * $tile), out);
             }
         }
     };

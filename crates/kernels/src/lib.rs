@@ -32,6 +32,7 @@ mod ops;
 mod packed;
 mod parallel;
 mod scalar;
+mod sink;
 mod work;
 
 pub use activations::{NonFinite, QuantisedRows};

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::activations::{ActivationBlock, ActivationTile, Fault, Finite, TILE_ROWS};
 use crate::attention::{HeadQueries, KvSlab, SEGMENT, STATE};
 use crate::parallel::{Cut, Tile, Tiled};
+use crate::sink::Sink;
 use crate::{BLOCK, Kernels, LANES, NonFinite, PackedMatrix, Pool, QuantisedRows};
 
 /// Work items per thread of one product: enough that a slow thread does little harm.
@@ -287,10 +288,8 @@ impl Kernels {
         to: &mut [f32],
     ) {
         let groups = first / LANES..(first + len) / LANES;
-        (self.tile_product)(weights, groups, tile, &mut |group, row, lanes| {
-            let place = (row - tile.first, group * LANES - first);
-            store_rows(to, len, place, lanes);
-        });
+        let mut to = Tile::of(to, len);
+        (self.tile_product)(weights, groups, tile, &mut Sink::part(&mut to, (tile.first, first)));
     }
 
     /// `out = x . weights^T` for each pair of quantised weights and output, in one job; an output
@@ -304,7 +303,7 @@ impl Kernels {
         x: &QuantisedRows,
         pool: &Pool,
     ) {
-        self.quantised_products(products, (x, 1), pool);
+        self.quantised_products(products, (x, false), pool);
     }
 
     /// As `matmul` for rows that `quantise_with_rest` made: output `i` is the sum of the products
@@ -318,26 +317,26 @@ impl Kernels {
         x: &QuantisedRows,
         pool: &Pool,
     ) {
-        self.quantised_products(&mut [(weights, out)], (x, 2), pool);
+        self.quantised_products(&mut [(weights, out)], (x, true), pool);
     }
 
-    /// `per_row` rows of `x` add up to one row of output, ascending.
+    /// Each row of `x` gives one row of output, or each two of them, ascending.
     fn quantised_products(
         &self,
         products: &mut [(&PackedMatrix, &mut [f32])],
-        (x, per_row): (&QuantisedRows, usize),
+        (x, in_pairs): (&QuantisedRows, bool),
         pool: &Pool,
     ) {
         for (weights, out) in products.iter() {
             assert!(weights.format().is_quantised(), "quantised weights");
             assert_eq!(x.columns(), weights.columns(), "columns of activations and weights");
-            assert_eq!(out.len() * per_row, x.rows() * weights.rows(), "outputs");
+            assert_eq!(out.len() << u32::from(in_pairs), x.rows() * weights.rows(), "outputs");
         }
         if x.rows() == 0 {
             return;
         }
         share_out(products, pool, &|weights, groups, tile| {
-            self.resident_product(weights, groups, (x, per_row), tile);
+            self.resident_product(weights, groups, (x, in_pairs), tile);
         });
     }
 
@@ -346,16 +345,14 @@ impl Kernels {
         &self,
         weights: &PackedMatrix,
         groups: Range<usize>,
-        (x, per_row): (&QuantisedRows, usize),
+        (x, in_pairs): (&QuantisedRows, bool),
         tile: &mut Tile<'_>,
     ) {
         let resident = (RESIDENT_BYTES / weights.group_bytes()).max(1);
         for from in groups.clone().step_by(resident) {
             for x in x.each_tile() {
                 let groups = from..groups.end.min(from + resident);
-                (self.tile_product)(weights, groups, x, &mut |group, row, lanes| {
-                    store(tile, (group, row, per_row), lanes);
-                });
+                (self.tile_product)(weights, groups, x, &mut Sink::columns(tile, in_pairs));
             }
         }
     }
@@ -380,9 +377,7 @@ impl Kernels {
         }
         share_out(products, pool, &|weights, groups, tile| {
             for group in groups {
-                (self.group_float)(weights, group, x, &mut |group, row, lanes| {
-                    store(tile, (group, row, 1), lanes);
-                });
+                (self.group_float)(weights, group, x, &mut Sink::columns(tile, false));
             }
         });
     }
@@ -494,19 +489,6 @@ fn rest_of(x: &[f32], block: &ActivationBlock) -> [f32; BLOCK] {
     rest
 }
 
-/// Stores outputs of one group in columns `column..` of rows of `row_len`.
-#[inline]
-fn store_rows(
-    to: &mut [f32],
-    row_len: usize,
-    (row, column): (usize, usize),
-    lanes: &[[f32; LANES]],
-) {
-    for (to, lanes) in to[row * row_len..].chunks_mut(row_len).zip(lanes) {
-        to[column..column + LANES].copy_from_slice(lanes);
-    }
-}
-
 /// Where intervals of a tile's rows begin, and where the last ends.
 fn row_bounds(rows: usize) -> Vec<usize> {
     (0..rows).step_by(TILE_ROWS).chain([rows]).collect()
@@ -535,36 +517,6 @@ fn share_out(
         let groups = first..first + tile.width().div_ceil(LANES);
         part_product(matrices[output], groups, tile);
     });
-}
-
-/// Stores outputs of one group for rows from `row` on; where `per_row` rows make one row of
-/// output, all but the first of them are added.
-#[inline]
-fn store(
-    tile: &mut Tile<'_>,
-    (group, row, per_row): (usize, usize, usize),
-    lanes: &[[f32; LANES]],
-) {
-    let from = group * LANES - tile.column();
-    let count = LANES.min(tile.width() - from);
-    for (row, lanes) in (row..).zip(lanes) {
-        let to = &mut tile.row(row / per_row)[from..from + count];
-        match to.first_chunk_mut::<LANES>() {
-            Some(whole) if row % per_row == 0 => *whole = *lanes,
-            Some(whole) => whole.iter_mut().zip(lanes).for_each(|(to, lane)| *to += lane),
-            None => store_part(to, lanes, row % per_row == 0),
-        }
-    }
-}
-
-/// Stores the outputs of a last group that has fewer than sixteen rows. Kept apart, so that a
-/// whole group stays one store and does not become a call that copies any length.
-#[cold]
-#[inline(never)]
-fn store_part(to: &mut [f32], lanes: &[f32; LANES], is_first: bool) {
-    for (to, lane) in to.iter_mut().zip(lanes) {
-        *to = if is_first { *lane } else { *to + lane };
-    }
 }
 
 #[cfg(test)]

@@ -381,7 +381,17 @@ pub struct Tile<'a> {
     borrow: PhantomData<&'a mut [f32]>,
 }
 
-impl Tile<'_> {
+impl<'a> Tile<'a> {
+    /// All of an output of rows of `row_len`.
+    ///
+    /// # Panics
+    /// If it is not whole rows.
+    pub(crate) fn of(out: &'a mut [f32], row_len: usize) -> Self {
+        assert!(row_len > 0 && out.len().is_multiple_of(row_len), "whole rows");
+        let (rows, base, borrow) = (out.len() / row_len, out.as_mut_ptr(), PhantomData);
+        Self { base, rows, row_len, column: 0, width: row_len, borrow }
+    }
+
     /// First column of the tile.
     #[must_use]
     pub fn column(&self) -> usize {
@@ -398,6 +408,7 @@ impl Tile<'_> {
     ///
     /// # Panics
     /// If there is no such row.
+    #[inline]
     pub fn row(&mut self, row: usize) -> &mut [f32] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         // SAFETY: the row exists and `column` lies inside it.

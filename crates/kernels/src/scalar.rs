@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use crate::activations::{AMAX_MIN, ActivationBlock, ActivationTile, Finite};
 use crate::attention::{HeadQueries, KV_BLOCK, KvSlab, KvType, STATE, Seen, TILE, range_in};
-use crate::dispatch::Sink;
 use crate::format::Layout;
+use crate::sink::Sink;
 use crate::{Format, LANES, PackedMatrix, RawBlock, math};
 
 /// Bits of an absolute value from which a float is infinite or not a number.
@@ -83,7 +83,7 @@ pub(crate) fn tile_product<L: Layout>(
     weights: &PackedMatrix,
     groups: Range<usize>,
     x: ActivationTile<'_>,
-    out: &mut Sink<'_>,
+    out: &mut Sink<'_, '_>,
 ) {
     for group in groups {
         let mut lanes = vec![[0.0f32; LANES]; x.rows];
@@ -96,12 +96,14 @@ pub(crate) fn tile_product<L: Layout>(
                 }
             }
         }
-        out(group, x.first, &lanes);
+        for (row, lanes) in (x.first..).zip(&lanes) {
+            out.put(group, row, lanes);
+        }
     }
 }
 
 /// One group of float weights against all rows of `x`: one chain over ascending inputs.
-pub(crate) fn group_float(weights: &PackedMatrix, group: usize, x: &[f32], out: &mut Sink<'_>) {
+pub(crate) fn group_float(weights: &PackedMatrix, group: usize, x: &[f32], out: &mut Sink<'_, '_>) {
     let number = |bits: u32| match weights.format() {
         Format::F32 => f32::from_bits(bits),
         Format::F16 => half(bits.to_le_bytes()[..2].try_into().map_or(0, u16::from_le_bytes)),
@@ -116,7 +118,7 @@ pub(crate) fn group_float(weights: &PackedMatrix, group: usize, x: &[f32], out: 
                 lanes[row - first] = fma(w, x, lanes[row - first]);
             }
         }
-        out(group, t, &[lanes]);
+        out.put(group, t, &lanes);
     }
 }
 
