@@ -5,14 +5,14 @@ use crate::parallel::Tile;
 
 /// Columns of some rows of an output, as a product hands its groups over.
 ///
-/// A product stores straight into it: its instructions are the path's own only where nothing
-/// stands between.
+/// It gives places and not a closure that stores: one would be compiled for any processor, and
+/// sixteen outputs take four stores there.
 #[derive(Debug)]
 pub(crate) struct Sink<'s, 't> {
     tile: &'s mut Tile<'t>,
-    /// Output row, of all rows of the weights, that the tile's first column is.
+    /// Row of the weights whose outputs are the tile's first column.
     column: usize,
-    /// Row of activations that the tile's first row is.
+    /// Row of activations whose outputs are the tile's first row.
     row: usize,
     /// Whether two rows of activations add up to one of the output.
     in_pairs: bool,
@@ -40,9 +40,14 @@ impl<'s, 't> Sink<'s, 't> {
     /// that has fewer, whose outputs `put_part` takes.
     #[inline]
     pub(crate) fn place(&mut self, group: usize, row: usize) -> Option<&mut [f32; LANES]> {
+        self.outputs(group, row).first_chunk_mut()
+    }
+
+    /// The tile's part of one row, from the outputs of a group on.
+    #[inline]
+    fn outputs(&mut self, group: usize, row: usize) -> &mut [f32] {
         let from = group * LANES - self.column;
-        let columns = self.tile.row((row - self.row) >> u32::from(self.in_pairs));
-        columns[from..].first_chunk_mut()
+        &mut self.tile.row((row - self.row) >> u32::from(self.in_pairs))[from..]
     }
 
     /// Stores the outputs of a last group that has fewer than sixteen rows. Kept apart, so that
@@ -50,9 +55,8 @@ impl<'s, 't> Sink<'s, 't> {
     #[cold]
     #[inline(never)]
     pub(crate) fn put_part(&mut self, group: usize, row: usize, lanes: &[f32; LANES]) {
-        let (adds, from) = (self.adds(row), group * LANES - self.column);
-        let columns = self.tile.row((row - self.row) >> u32::from(self.in_pairs));
-        for (to, lane) in columns[from..].iter_mut().zip(lanes) {
+        let adds = self.adds(row);
+        for (to, lane) in self.outputs(group, row).iter_mut().zip(lanes) {
             *to = if adds { *to + lane } else { *lane };
         }
     }
