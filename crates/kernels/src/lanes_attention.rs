@@ -9,6 +9,7 @@ macro_rules! lane_attention {
         use crate::attention::{
             HeadQueries, KV_BLOCK, KvSlab, KvType, SEGMENT, STATE, Seen, TILE, range_in, ranges_in,
         };
+        use crate::room::Room;
 
         const F32: u8 = KvType::F32 as u8;
         const F16: u8 = KvType::F16 as u8;
@@ -101,18 +102,25 @@ macro_rules! lane_attention {
         ) {
             let count = queries.queries.len();
             let turned = turned::<T>(queries);
+            let turned = (turned.as_chunks().0, queries.soft_cap);
             let mut state = [Running { max: 0.0, sum: 0.0 }; T];
             let mut started = [false; T];
             let dim = slab.padded_dim;
             let mut scores = [[0.0f32; SEGMENT]; T];
-            let mut part = vec![0.0f32; count * dim];
+            let mut part = Room::of(count * dim);
             for segment in queries.segments() {
                 let mut ranges = [(0, 0); T];
                 let ranges = ranges_in(segment, queries.visible, &mut ranges);
                 let task = (segment * SEGMENT, ranges);
-                let into = (part.as_mut_slice(), dim);
-                let turned = (turned.as_slice(), queries.soft_cap);
+                let is_first = started == [false; T];
+                let into = if is_first { &mut *out } else { &mut *part };
+                let into = (into, dim);
                 let parts = segment_of::<KIND, T, K, BRINGS>(turned, slab, task, &mut scores, into);
+                if is_first {
+                    started = std::array::from_fn(|q| ranges.get(q).is_some_and(|r| r.0 < r.1));
+                    state = parts;
+                    continue;
+                }
                 for (q, _) in ranges.iter().enumerate().filter(|(_, r)| r.0 < r.1) {
                     let (out, part) = (&mut out[q * dim..][..dim], &part[q * dim..][..dim]);
                     if started[q] {
@@ -188,6 +196,7 @@ macro_rules! lane_attention {
             each: impl Iterator<Item = (usize, &'o mut [f32])>,
         ) {
             let turned = turned::<T>(queries);
+            let turned = (turned.as_chunks().0, queries.soft_cap);
             let row_len = slab.padded_dim + STATE;
             let mut scores = [[0.0f32; SEGMENT]; T];
             for (segment, out) in each {
@@ -195,7 +204,6 @@ macro_rules! lane_attention {
                 let ranges = ranges_in(segment, queries.visible, &mut ranges);
                 let task = (segment * SEGMENT, ranges);
                 let into = (&mut *out, row_len);
-                let turned = (turned.as_slice(), queries.soft_cap);
                 let parts = segment_of::<KIND, T, K, true>(turned, slab, task, &mut scores, into);
                 for (out, part) in out.chunks_exact_mut(row_len).zip(parts) {
                     out[slab.padded_dim..][..2].copy_from_slice(&[part.max, part.sum]);
@@ -272,12 +280,13 @@ macro_rules! lane_attention {
         /// Queries with their numbers side by side: `(head_dim, T)`.
         #[target_feature(enable = $features)]
         #[inline]
-        fn turned<const T: usize>(queries: HeadQueries<'_>) -> Vec<[f32; T]> {
-            let mut turned = vec![[0.0f32; T]; queries.queries[0].len()];
+        fn turned<const T: usize>(queries: HeadQueries<'_>) -> Room {
+            let mut room = Room::of(queries.queries[0].len() * T);
+            let turned: &mut [[f32; T]] = room.as_chunks_mut().0;
             for (q, query) in queries.queries.iter().enumerate() {
                 turned.iter_mut().zip(*query).for_each(|(lane, &x)| lane[q] = x);
             }
-            turned
+            room
         }
 
         /// Softmax states of one segment, and its weighted values in `out`, whose rows are

@@ -31,6 +31,7 @@ mod memory;
 mod ops;
 mod packed;
 mod parallel;
+mod room;
 mod scalar;
 mod sink;
 mod work;
@@ -44,6 +45,7 @@ pub use memory::{Memory, wait_for_merging};
 pub use ops::{Activation, NormStep, PutRow};
 pub use packed::{PackError, PackedMatrix, Packing, RowSource};
 pub use parallel::{Cell, Cut, Pool, Tile, Tiled};
+pub use room::Room;
 pub use work::{Work, widest};
 
 /// Output rows that lie side by side in the lanes of one weight group.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use causeway_kernels::{BLOCK, Cut, HeadQueries, NonFinite, PutRow, SEGMENT, STATE, TILE};
+use causeway_kernels::{BLOCK, Cut, HeadQueries, NonFinite, PutRow, Room, SEGMENT, STATE, TILE};
 use causeway_kv_cache::Cache;
 use causeway_request::RequestId;
 
@@ -40,7 +40,7 @@ impl Model {
         let (keys, values) = (&work.key, &work.value);
         self.pool.chunks(&mut blocks, 1, &|_, block| {
             let block = &mut block[0];
-            let mut turned = vec![0.0; 2 * kv_dim];
+            let mut turned = Room::of(2 * kv_dim);
             let (k, v) = turned.split_at_mut(kv_dim);
             for row in block.rows() {
                 k.copy_from_slice(&keys[row * kv_dim..(row + 1) * kv_dim]);
@@ -190,32 +190,29 @@ impl Model {
         (index, head): (usize, usize),
         run: QueryRun,
         query: &[f32],
-    ) -> (Vec<f32>, Vec<(usize, usize)>) {
+    ) -> (Room, Vec<(usize, usize)>) {
         let (layer, shape) = (&self.layers[index], &self.config.shape);
         let (head_dim, group) = (shape.head_dim, shape.n_heads / shape.n_kv_heads);
         let (q_dim, width) = (shape.n_heads * head_dim, group * head_dim);
         let turns = self.turns(index);
         let first = head * width;
         let bias = layer.query.bias.get(first..first + width).unwrap_or_default();
-        let mut queries = Vec::with_capacity(run.count * width);
+        let mut queries = Room::of(run.count * width);
         let mut visible = Vec::with_capacity(run.count * group);
-        for i in 0..run.count {
-            let (start, at) = (queries.len(), (run.row + i) * q_dim + first);
+        for (i, heads) in queries.chunks_exact_mut(width).enumerate() {
+            let (at, position) = ((run.row + i) * q_dim + first, run.position + i);
             if self.config.head_norms == HeadNorms::Whole {
                 let mut whole = query[at - first..][..q_dim].to_vec();
                 add(&mut whole, &layer.query.bias);
                 self.kernels.rms_norm(&mut whole, &layer.query_norm, self.eps());
-                queries.extend_from_slice(&whole[first..first + width]);
+                heads.copy_from_slice(&whole[first..first + width]);
             } else {
-                queries.extend_from_slice(&query[at..at + width]);
-                let heads = &mut queries[start..];
+                heads.copy_from_slice(&query[at..at + width]);
                 add(heads, bias);
                 if !layer.query_norm.is_empty() {
                     self.kernels.rms_norm(heads, &layer.query_norm, self.eps());
                 }
             }
-            let heads = &mut queries[start..];
-            let position = run.position + i;
             if let Some(turns) = turns {
                 rope::rotate(heads, head_dim, turns.angles(position));
             }
@@ -237,7 +234,7 @@ impl Model {
     ) {
         let head_dim = self.config.shape.head_dim;
         let (group, padded) = self.group_and_padded();
-        let mut out = vec![0.0; run.count * group * padded];
+        let mut out = Room::of(run.count * group * padded);
         let sinks = self.layers[index].sinks.get(head * group..(head + 1) * group);
         let sinks = sinks.unwrap_or_default().repeat(run.count);
         if parts.is_empty() {
