@@ -6,7 +6,7 @@ use crate::activations::{ActivationBlock, ActivationTile, Fault, Finite, TILE_RO
 use crate::attention::{HeadQueries, KvSlab, SEGMENT, STATE};
 use crate::parallel::{Cut, Tile, Tiled};
 use crate::sink::Sink;
-use crate::{BLOCK, Kernels, LANES, NonFinite, PackedMatrix, Pool, QuantisedRows};
+use crate::{BLOCK, Kernels, LANES, NonFinite, PackedMatrix, Pool, QuantisedRows, Room};
 
 /// Work items per thread of one product: enough that a slow thread does little harm.
 const ITEMS_PER_THREAD: usize = 8;
@@ -212,26 +212,24 @@ impl Kernels {
             }
             (self.add)(x, added);
         };
-        let len = TILE_ROWS * row_len;
+        let rows = x.len() / row_len;
+        let bounds = even_bounds(rows, pool.threads());
         if step.norm.is_empty() {
-            pool.chunks(x, len, &|item, x| add(item * TILE_ROWS, x));
+            let per_item = bounds.get(1).map_or(1, |&end| end);
+            pool.chunks(x, per_item * row_len, &|item, x| add(item * per_item, x));
             return Ok(());
         }
         assert_eq!(step.norm.len(), row_len, "a norm as long as a row");
-        let rows = x.len() / row_len;
         out.resize(rows, row_len);
-        let (places, fault, blocks) = (out.places(), Fault::none(), out.blocks);
-        let lens = (len, TILE_ROWS * blocks);
-        pool.chunk_pairs((x, &mut out.tiles), lens, &|item, x, to| {
-            let first = item * TILE_ROWS;
+        let fault = Fault::none();
+        pool.rows_and_blocks((x, row_len), out, &bounds, &|first, x, cell| {
             add(first, x);
-            for (index, x) in x.chunks_exact(row_len).enumerate() {
+            for (row, x) in (first..).zip(x.chunks_exact(row_len)) {
                 let scale = (self.rms_scale)(x, step.eps);
                 let weights = step.norm.chunks(BLOCK);
                 for (block, (values, weight)) in x.chunks(BLOCK).zip(weights).enumerate() {
-                    let place = places.place(first + index, block) - first * blocks;
-                    let at = (first + index, block * BLOCK);
-                    self.quantise_normed_to((values, weight, scale), at, &mut to[place], &fault);
+                    let (at, to) = ((row, block * BLOCK), cell.block(row, block));
+                    self.quantise_normed_to((values, weight, scale), at, to, &fault);
                 }
             }
         });
@@ -266,7 +264,7 @@ impl Kernels {
         self.quantised_cells(out, (rows, columns), cut, pool, &|item, put| {
             let first = item * width;
             let len = width.min(columns - first);
-            let mut scratch = vec![0.0f32; 2 * TILE_ROWS * len];
+            let mut scratch = Room::of(2 * TILE_ROWS * len);
             for tile in x.each_tile() {
                 let (gates, ups) = scratch.split_at_mut(TILE_ROWS * len);
                 let (gates, ups) = (&mut gates[..tile.rows * len], &mut ups[..tile.rows * len]);
@@ -489,6 +487,13 @@ fn rest_of(x: &[f32], block: &ActivationBlock) -> [f32; BLOCK] {
     rest
 }
 
+/// Where intervals of rows begin, and where the last ends: as many for each thread as for the
+/// others, none longer than a tile.
+fn even_bounds(rows: usize, threads: usize) -> Vec<usize> {
+    let items = rows.div_ceil(TILE_ROWS).next_multiple_of(threads).max(1);
+    (0..rows).step_by(rows.div_ceil(items).max(1)).chain([rows]).collect()
+}
+
 /// Where intervals of a tile's rows begin, and where the last ends.
 fn row_bounds(rows: usize) -> Vec<usize> {
     (0..rows).step_by(TILE_ROWS).chain([rows]).collect()
@@ -497,14 +502,22 @@ fn row_bounds(rows: usize) -> Vec<usize> {
 /// Some groups of a matrix against all rows, into the tile of its output.
 type PartProduct<'a> = dyn Fn(&PackedMatrix, Range<usize>, &mut Tile<'_>) + Sync + 'a;
 
+/// Groups of an item: as many items for each thread as for the others, where they can be.
+fn groups_per_item(products: &[(&PackedMatrix, &mut [f32])], threads: usize) -> usize {
+    let groups = || products.iter().map(|(weights, _)| weights.groups());
+    let most = groups().sum::<usize>().div_ceil(threads * ITEMS_PER_THREAD).max(1);
+    let items = |per_item: usize| groups().map(|groups| groups.div_ceil(per_item)).sum::<usize>();
+    let least = most.div_ceil(2);
+    (least..=most).rev().find(|&per_item| items(per_item) % threads == 0).unwrap_or(most)
+}
+
 /// Shares the groups of all products out over the threads.
 fn share_out(
     products: &mut [(&PackedMatrix, &mut [f32])],
     pool: &Pool,
     part_product: &PartProduct<'_>,
 ) {
-    let groups: usize = products.iter().map(|(weights, _)| weights.groups()).sum();
-    let per_item = groups.div_ceil(pool.threads() * ITEMS_PER_THREAD).max(1);
+    let per_item = groups_per_item(products, pool.threads());
     let (matrices, mut outputs): (Vec<&PackedMatrix>, Vec<Tiled<'_>>) = products
         .iter_mut()
         .map(|(weights, out)| {

@@ -9,7 +9,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 
@@ -24,21 +24,44 @@ const SPINS_BEFORE_YIELD: u32 = 2_000;
 const OPEN: usize = 1 << 31;
 
 type Work<'a> = &'a (dyn Fn(usize) + Sync);
-/// Computes one chunk of each of two slices.
-type PairWork<'a, A, B> = &'a (dyn Fn(usize, &mut [A], &mut [B]) + Sync);
+/// Computes some rows, the first of which is named, and their blocks.
+type RowsWork<'a> = &'a (dyn Fn(usize, &mut [f32], &mut BlockCell<'_>) + Sync);
 
 /// One call of `Pool::run`, as the workers see it.
 #[derive(Clone, Copy)]
 struct Job {
     work: Work<'static>,
     items: usize,
+    /// Items of all jobs before.
+    before: u64,
+}
+
+/// Where a thread's share of the items goes on, on a cache line of its own: claiming from it costs
+/// another core's answer only once that core has run out of items.
+///
+/// Items are numbered on from job to job, so that a number of an earlier job lies below the share
+/// and nobody has to set it back.
+#[repr(align(128))]
+struct Share(AtomicU64);
+
+impl Share {
+    /// The next number of a range that lies above those of all jobs before.
+    fn claim(&self, range: &Range<u64>) -> Option<u64> {
+        let after = |number: u64| {
+            let claimed = number.max(range.start);
+            (claimed < range.end).then_some(claimed + 1)
+        };
+        let before = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
+        before.ok().map(|number| number.max(range.start))
+    }
 }
 
 struct Shared {
     /// Counts the jobs; a change wakes the spinning workers.
     epoch: AtomicUsize,
     gate: AtomicUsize,
-    next: AtomicUsize,
+    /// Of each thread, the caller's first.
+    shares: Box<[Share]>,
     stopping: AtomicBool,
     job: UnsafeCell<Option<Job>>,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -60,8 +83,8 @@ struct Worker {
 pub struct Pool {
     shared: Arc<Shared>,
     workers: Vec<Worker>,
-    /// One job at a time.
-    turn: Mutex<()>,
+    /// One job at a time; counts the items of all.
+    turn: Mutex<u64>,
 }
 
 impl fmt::Debug for Pool {
@@ -77,10 +100,11 @@ impl Pool {
     /// Starts `threads - 1` workers beside the caller; a thread the system refuses is left out.
     #[must_use]
     pub fn new(threads: usize) -> Self {
+        let threads = threads.clamp(1, Self::THREADS_MAX);
         let shared = Arc::new(Shared {
             epoch: AtomicUsize::new(0),
             gate: AtomicUsize::new(0),
-            next: AtomicUsize::new(0),
+            shares: (0..threads).map(|_| Share(AtomicU64::new(0))).collect(),
             stopping: AtomicBool::new(false),
             job: UnsafeCell::new(None),
             panic: Mutex::new(None),
@@ -89,11 +113,11 @@ impl Pool {
             let (shared, parked) = (Arc::clone(&shared), Arc::new(AtomicBool::new(false)));
             let seen = Arc::clone(&parked);
             let builder = std::thread::Builder::new().name(format!("causeway-{index}"));
-            let handle = builder.spawn(move || worker_loop(&shared, &seen)).ok()?;
+            let handle = builder.spawn(move || worker_loop(&shared, index, &seen)).ok()?;
             Some(Worker { thread: handle.thread().clone(), parked, handle: Some(handle) })
         };
-        let workers = (1..threads.clamp(1, Self::THREADS_MAX)).filter_map(start).collect();
-        Self { shared, workers, turn: Mutex::new(()) }
+        let workers = (1..threads).filter_map(start).collect();
+        Self { shared, workers, turn: Mutex::new(0) }
     }
 
     /// Threads that compute, the caller's among them.
@@ -111,14 +135,14 @@ impl Pool {
             (0..items).for_each(work);
             return;
         }
-        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: only the lifetime changes, and this function does not return before the gate
         // is closed and everyone has left, so no worker keeps the borrow any longer.
         let work: Work<'static> = unsafe { std::mem::transmute::<Work<'_>, Work<'static>>(work) };
-        let job = Job { work, items };
+        let job = Job { work, items, before: *turn };
+        *turn += items as u64;
         // SAFETY: the gate is closed and nobody is inside: the last job waited for that.
         unsafe { *self.shared.job.get() = Some(job) };
-        self.shared.next.store(0, Ordering::Relaxed);
         self.shared.gate.store(OPEN, Ordering::Release);
         self.shared.epoch.fetch_add(1, Ordering::SeqCst);
         for worker in &self.workers {
@@ -126,7 +150,7 @@ impl Pool {
                 worker.thread.unpark();
             }
         }
-        self.shared.work_through(job);
+        self.shared.work_through(job, 0);
         self.close();
         drop(turn);
         let panic = self.shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -174,33 +198,29 @@ impl Pool {
         });
     }
 
-    /// Cuts two slices into as many chunks, of `lens` each, and computes each pair once.
+    /// Cuts rows of numbers and the quantised ones that they become at `bounds`, and computes each
+    /// interval once: its first row, its rows, and all their blocks.
     ///
     /// # Panics
-    /// If a length is 0, or the slices are not cut into equally many.
-    pub(crate) fn chunk_pairs<A: Send, B: Send>(
+    /// If `x` has not as many rows, or the bounds do not ascend.
+    pub(crate) fn rows_and_blocks(
         &self,
-        (first, second): (&mut [A], &mut [B]),
-        lens: (usize, usize),
-        work: PairWork<'_, A, B>,
+        (x, row_len): (&mut [f32], usize),
+        rows: &mut QuantisedRows,
+        bounds: &[usize],
+        work: RowsWork<'_>,
     ) {
-        let (first_len, second_len) = (first.len(), second.len());
-        let items = first_len.div_ceil(lens.0);
-        assert_eq!(items, second_len.div_ceil(lens.1), "equally many chunks");
-        let (a, b) = (SendPtr(first.as_mut_ptr()), SendPtr(second.as_mut_ptr()));
-        self.run(items, &|index| {
-            let starts = (index * lens.0, index * lens.1);
-            let lens = (lens.0.min(first_len - starts.0), lens.1.min(second_len - starts.1));
-            // SAFETY: `starts.0` is below the slice's length, since `index` is below its chunks.
-            let a = unsafe { a.get().add(starts.0) };
-            // SAFETY: as above, for the second slice.
-            let b = unsafe { b.get().add(starts.1) };
-            // SAFETY: chunks of different items do not overlap, each item runs once, and the
+        assert!(bounds.last().is_none_or(|&end| end * row_len <= x.len()), "rows there are");
+        let base = SendPtr(x.as_mut_ptr());
+        let cut = Cut { rows: bounds, width: rows.blocks.max(1) };
+        self.block_cells(rows, cut, &|item, cell| {
+            let (start, end) = (bounds[item] * row_len, bounds[item + 1] * row_len);
+            // SAFETY: `start` lies inside the slice: the bounds ascend to at most its rows.
+            let first = unsafe { base.get().add(start) };
+            // SAFETY: intervals of different items do not overlap, each item runs once, and the
             // slice is borrowed until `run` returns.
-            let a = unsafe { std::slice::from_raw_parts_mut(a, lens.0) };
-            // SAFETY: as above, for the second slice.
-            let b = unsafe { std::slice::from_raw_parts_mut(b, lens.1) };
-            work(index, a, b);
+            let x = unsafe { std::slice::from_raw_parts_mut(first, end - start) };
+            work(bounds[item], x, cell);
         });
     }
 
@@ -431,20 +451,33 @@ impl<T> SendPtr<T> {
 }
 
 impl Shared {
-    /// Claims items until there is none left; keeps the first panic.
-    fn work_through(&self, job: Job) {
-        let claim = || loop {
-            let item = self.next.fetch_add(1, Ordering::Relaxed);
-            if item >= job.items {
-                return;
+    /// Claims items until there is none left, first of the thread's own share and then of the
+    /// others'; keeps the first panic.
+    fn work_through(&self, job: Job, own: usize) {
+        let shares = || (own..self.shares.len()).chain(0..own);
+        let claim = || {
+            for share in shares() {
+                let range = self.range(job, share);
+                while let Some(number) = self.shares[share].claim(&range) {
+                    #[expect(clippy::cast_possible_truncation, reason = "below the job's items")]
+                    (job.work)((number - job.before) as usize);
+                }
             }
-            (job.work)(item);
         };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(claim)) {
-            self.next.store(job.items, Ordering::Relaxed);
+            for share in shares() {
+                let end = self.range(job, share).end;
+                self.shares[share].0.fetch_max(end, Ordering::Relaxed);
+            }
             let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
             first.get_or_insert(panic);
         }
+    }
+
+    /// Numbers of the items of a share: as many as any other's, but for one.
+    fn range(&self, job: Job, share: usize) -> Range<u64> {
+        let from = |share: usize| job.before + (job.items * share / self.shares.len()) as u64;
+        from(share)..from(share + 1)
     }
 
     /// Steps through the gate if it is open.
@@ -454,7 +487,7 @@ impl Shared {
     }
 }
 
-fn worker_loop(shared: &Shared, parked: &AtomicBool) {
+fn worker_loop(shared: &Shared, index: usize, parked: &AtomicBool) {
     let mut seen = 0;
     loop {
         seen = wait_for_epoch(shared, parked, seen);
@@ -464,7 +497,7 @@ fn worker_loop(shared: &Shared, parked: &AtomicBool) {
         if shared.enter() {
             // SAFETY: the gate was open, so the job is set and stays until we leave.
             let job = unsafe { *shared.job.get() };
-            shared.work_through(job.expect("invariant: an open gate has a job"));
+            shared.work_through(job.expect("invariant: an open gate has a job"), index);
             shared.gate.fetch_sub(1, Ordering::AcqRel);
         }
     }
@@ -490,3 +523,6 @@ fn wait_for_epoch(shared: &Shared, parked: &AtomicBool, seen: usize) -> usize {
     parked.store(false, Ordering::SeqCst);
     epoch
 }
+
+#[cfg(test)]
+mod tests;
