@@ -30,6 +30,8 @@ OUTPUT_TOKENS = (32, 256)
 # vocabulary and one from the forty best, so that requests that leave it open ask for other work.
 SAMPLING = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05}
 START_SECONDS_MAX = 120
+# Pairs of runs with and without records that one pair of servers lives through.
+PAIRS_OF_A_ROUND = 8
 
 
 def mean_log_uniform(least, most):
@@ -207,33 +209,48 @@ def exact(args):
               flush=True)
 
 
+def interval(values):
+    """Bounds of the median with 95 % confidence, from ranks alone: no shape is assumed."""
+    ordered, count = sorted(values), len(values)
+    outside, below = 0, 0.0
+    while outside < count / 2 and below + math.comb(count, outside) / 2**count <= 0.025:
+        below += math.comb(count, outside) / 2**count
+        outside += 1
+    # Of too few values not even the extremes bound it so well.
+    return ordered[max(outside - 1, 0)], ordered[count - max(outside, 1)]
+
+
 def overhead(args):
     """Time of the same requests, 16 at a time, with and without records, pair by pair.
 
-    Both servers live through all pairs, so that a pair is two runs right after one another: the
-    machine's speed changes by more than what is measured within a minute.
+    Both servers live through the pairs of a round, so that a pair is two runs right after one
+    another: the machine's speed changes by more than what is measured within a minute. Each round
+    has servers of its own, since one process may be faster than another of the same program.
     """
     usual, kinds = args.causeway_args, ("", args.bare_args)
-    with contextlib.ExitStack() as stack:
-        urls = {}
-        for extra in kinds:
-            args.causeway_args = f"{usual} {extra}"
-            urls[extra] = stack.enter_context(running(args, "causeway"))
-        lost = []
-        for index in range(-1, args.pairs):
-            seconds = {}
-            for extra in kinds[::1 if index % 2 == 0 else -1]:
-                began = time.monotonic()
-                load(args, urls[extra], "causeway", "overhead", "--requests",
-                     str(args.overhead_requests), "--arrivals", f"concurrency:{args.slots}",
-                     seed=args.seed + index)
-                seconds[extra] = time.monotonic() - began
-            # The first pair warms both.
-            if index >= 0:
-                lost.append(1 - seconds[args.bare_args] / seconds[""])
+    lost = []
+    for start in range(0, args.pairs, PAIRS_OF_A_ROUND):
+        with contextlib.ExitStack() as stack:
+            urls = {}
+            for extra in kinds[::1 if start // PAIRS_OF_A_ROUND % 2 == 0 else -1]:
+                args.causeway_args = f"{usual} {extra}"
+                urls[extra] = stack.enter_context(running(args, "causeway"))
+            for index in range(start - 1, min(start + PAIRS_OF_A_ROUND, args.pairs)):
+                seconds = {}
+                for extra in kinds[::1 if index % 2 == 0 else -1]:
+                    began = time.monotonic()
+                    load(args, urls[extra], "causeway", "overhead", "--requests",
+                         str(args.overhead_requests), "--arrivals", f"concurrency:{args.slots}",
+                         seed=args.seed + index)
+                    seconds[extra] = time.monotonic() - began
+                # The first pair of a round warms both.
+                if index >= start:
+                    lost.append(1 - seconds[args.bare_args] / seconds[""])
     args.causeway_args = usual
+    low, high = interval(lost)
     each = " ".join(f"{ratio:.4f}" for ratio in lost)
-    print(f"time lost against `{args.bare_args}`: {statistics.median(lost):.4f}   {each}")
+    print(f"time lost against `{args.bare_args}`: {statistics.median(lost):.4f} "
+          f"({low:.4f} to {high:.4f} with 95 %)   {each}", flush=True)
 
 
 def arguments():
