@@ -136,7 +136,8 @@ def limits(args):
         print(f"{name:<40}{form.format(statistics.median(figures)):>8}   {each}", flush=True)
 
     for key, name, form in (("read_gb_per_s", "read, GB/s", "{:.1f}"),
-                            ("int8_gop_per_s", "int8, Gop/s", "{:.0f}")):
+                            ("int8_gop_per_s", "int8, Gop/s", "{:.0f}"),
+                            ("step_ns", "empty step of all threads, ns", "{:.0f}")):
         show(name, [run["limits"][key] for run in speed], form)
     show("decode, of the read bandwidth", [run["decode_read_share"] for run in speed], "{:.0%}")
     show("prefill, of the int8 peak", [run["prefill_int8_share"] for run in speed], "{:.0%}")

@@ -18,7 +18,9 @@ fn speed_gives_each_figure_with_its_conditions() {
     for figure in ["load_ms", "decode_read_share", "prefill_int8_share"] {
         assert!(answer[figure].as_f64().unwrap() > 0.0, "{figure} of {answer}");
     }
-    assert!(answer["limits"]["read_gb_per_s"].as_f64().unwrap() > 0.0, "{answer}");
+    for limit in ["read_gb_per_s", "int8_gop_per_s", "step_ns"] {
+        assert!(answer["limits"][limit].as_f64().unwrap() > 0.0, "{limit} of {answer}");
+    }
     for bytes in ["file_bytes", "weights_bytes", "kv_bytes"] {
         assert!(answer["memory"][bytes].as_u64().unwrap() > 0, "{bytes} of {answer}");
     }

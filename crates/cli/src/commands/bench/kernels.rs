@@ -101,9 +101,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
         writeln!(out, "{line}")?;
         return Ok(());
     }
-    let Limits { read_gb_per_s, int8_gop_per_s } = limits;
+    let Limits { read_gb_per_s, int8_gop_per_s, step_ns } = limits;
     writeln!(out, "{conditions}")?;
-    writeln!(out, "limits: read {read_gb_per_s:.1} GB/s, int8 {int8_gop_per_s:.0} Gop/s")?;
+    writeln!(
+        out,
+        "limits: read {read_gb_per_s:.1} GB/s, int8 {int8_gop_per_s:.0} Gop/s, step {step_ns:.0} ns"
+    )?;
     writeln!(
         out,
         "{:<18}{:<6}{:>6}{:>10}{:>12}{:>9}{:>9}{:>8}{:>8}",

@@ -11,12 +11,17 @@ use crate::failure::Failure;
 const READ_BYTES: usize = 512 << 20;
 /// Rounds of dot products for the peak: some tens of milliseconds.
 const DOT_ROUNDS: usize = 8_000_000;
+/// Empty steps that are timed together.
+const EMPTY_STEPS: usize = 20_000;
 
 /// What bounds every step.
 #[derive(Debug, Serialize)]
 pub(super) struct Limits {
     pub(super) read_gb_per_s: f64,
     pub(super) int8_gop_per_s: f64,
+    /// Nanoseconds of a step with nothing to do: handing it to all threads and waiting for them.
+    /// A pass has some hundreds; it is several times as long where the cores share no cache.
+    pub(super) step_ns: f64,
 }
 
 /// Times work on one machine.
@@ -41,15 +46,19 @@ impl Machine<'_> {
         Spread::of((0..self.repeats).map(|_| time()).collect()).median
     }
 
-    /// Read bandwidth of memory as weights lie in it, and dot products, on all threads.
+    /// Read bandwidth of memory as weights lie in it, dot products and empty steps, on all threads.
     pub(super) fn limits(&self) -> Result<Limits, Failure> {
         let memory = Memory::filled(READ_BYTES, 1).map_err(Failure::world)?;
         let read_ns = self.median_ns(|| self.kernels.read_through(memory.bytes(), self.pool));
         let mut operations = 0;
         let dot_ns = self.median_ns(|| operations = self.kernels.dot_peak(DOT_ROUNDS, self.pool));
+        let step_ns = self.median_ns(|| {
+            (0..EMPTY_STEPS).for_each(|_| self.pool.run(self.pool.threads(), &|_| {}));
+        });
         Ok(Limits {
             read_gb_per_s: READ_BYTES as f64 / read_ns,
             int8_gop_per_s: operations as f64 / dot_ns,
+            step_ns: step_ns / EMPTY_STEPS as f64,
         })
     }
 }

@@ -204,11 +204,13 @@ fn write_text(out: &mut dyn Write, args: &Args, figures: &Figures) -> Outcome {
     }
     writeln!(
         out,
-        "decode reads at {:.0}% of {:.1} GB/s, prefill computes at {:.0}% of {:.0} Gop/s",
+        "decode reads at {:.0}% of {:.1} GB/s, prefill computes at {:.0}% of {:.0} Gop/s, an empty \
+         step takes {:.0} ns",
         figures.decode_read_share * 100.0,
         limits.read_gb_per_s,
         figures.prefill_int8_share * 100.0,
         limits.int8_gop_per_s,
+        limits.step_ns,
     )?;
     let mib = |bytes: u64| bytes >> 20;
     let told = |bytes: Option<u64>| bytes.map_or_else(|| "-".to_owned(), |b| mib(b).to_string());
