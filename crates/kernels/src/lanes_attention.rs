@@ -9,7 +9,7 @@ macro_rules! lane_attention {
         use crate::attention::{
             HeadQueries, KV_BLOCK, KvSlab, KvType, SEGMENT, STATE, Seen, TILE, range_in, ranges_in,
         };
-        use crate::room::Room;
+        use crate::scratch::Scratch;
 
         const F32: u8 = KvType::F32 as u8;
         const F16: u8 = KvType::F16 as u8;
@@ -107,7 +107,7 @@ macro_rules! lane_attention {
             let mut started = [false; T];
             let dim = slab.padded_dim;
             let mut scores = [[0.0f32; SEGMENT]; T];
-            let mut part = Room::of(count * dim);
+            let mut part = Scratch::of(count * dim);
             for segment in queries.segments() {
                 let mut ranges = [(0, 0); T];
                 let ranges = ranges_in(segment, queries.visible, &mut ranges);
@@ -280,13 +280,13 @@ macro_rules! lane_attention {
         /// Queries with their numbers side by side: `(head_dim, T)`.
         #[target_feature(enable = $features)]
         #[inline]
-        fn turned<const T: usize>(queries: HeadQueries<'_>) -> Room {
-            let mut room = Room::of(queries.queries[0].len() * T);
-            let turned: &mut [[f32; T]] = room.as_chunks_mut().0;
+        fn turned<const T: usize>(queries: HeadQueries<'_>) -> Scratch {
+            let mut scratch = Scratch::of(queries.queries[0].len() * T);
+            let turned: &mut [[f32; T]] = scratch.as_chunks_mut().0;
             for (q, query) in queries.queries.iter().enumerate() {
                 turned.iter_mut().zip(*query).for_each(|(lane, &x)| lane[q] = x);
             }
-            room
+            scratch
         }
 
         /// Softmax states of one segment, and its weighted values in `out`, whose rows are

@@ -31,8 +31,8 @@ mod memory;
 mod ops;
 mod packed;
 mod parallel;
-mod room;
 mod scalar;
+mod scratch;
 mod sink;
 mod work;
 
@@ -45,7 +45,7 @@ pub use memory::{Memory, wait_for_merging};
 pub use ops::{Activation, NormStep, PutRow};
 pub use packed::{PackError, PackedMatrix, Packing, RowSource};
 pub use parallel::{Cell, Cut, Pool, Tile, Tiled};
-pub use room::Room;
+pub use scratch::Scratch;
 pub use work::{Work, widest};
 
 /// Output rows that lie side by side in the lanes of one weight group.

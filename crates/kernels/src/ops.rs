@@ -6,7 +6,7 @@ use crate::activations::{ActivationBlock, ActivationTile, Fault, Finite, TILE_RO
 use crate::attention::{HeadQueries, KvSlab, SEGMENT, STATE};
 use crate::parallel::{Cut, Tile, Tiled};
 use crate::sink::Sink;
-use crate::{BLOCK, Kernels, LANES, NonFinite, PackedMatrix, Pool, QuantisedRows, Room};
+use crate::{BLOCK, Kernels, LANES, NonFinite, PackedMatrix, Pool, QuantisedRows, Scratch};
 
 /// Work items per thread of one product: enough that a slow thread does little harm.
 const ITEMS_PER_THREAD: usize = 8;
@@ -264,7 +264,7 @@ impl Kernels {
         self.quantised_cells(out, (rows, columns), cut, pool, &|item, put| {
             let first = item * width;
             let len = width.min(columns - first);
-            let mut scratch = Room::of(2 * TILE_ROWS * len);
+            let mut scratch = Scratch::of(2 * TILE_ROWS * len);
             for tile in x.each_tile() {
                 let (gates, ups) = scratch.split_at_mut(TILE_ROWS * len);
                 let (gates, ups) = (&mut gates[..tile.rows * len], &mut ups[..tile.rows * len]);

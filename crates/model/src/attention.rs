@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use causeway_kernels::{BLOCK, Cut, HeadQueries, NonFinite, PutRow, Room, SEGMENT, STATE, TILE};
+use causeway_kernels::{BLOCK, Cut, HeadQueries, NonFinite, PutRow, SEGMENT, STATE, Scratch, TILE};
 use causeway_kv_cache::Cache;
 use causeway_request::RequestId;
 
@@ -40,7 +40,7 @@ impl Model {
         let (keys, values) = (&work.key, &work.value);
         self.pool.chunks(&mut blocks, 1, &|_, block| {
             let block = &mut block[0];
-            let mut turned = Room::of(2 * kv_dim);
+            let mut turned = Scratch::of(2 * kv_dim);
             let (k, v) = turned.split_at_mut(kv_dim);
             for row in block.rows() {
                 k.copy_from_slice(&keys[row * kv_dim..(row + 1) * kv_dim]);
@@ -190,14 +190,14 @@ impl Model {
         (index, head): (usize, usize),
         run: QueryRun,
         query: &[f32],
-    ) -> (Room, Vec<(usize, usize)>) {
+    ) -> (Scratch, Vec<(usize, usize)>) {
         let (layer, shape) = (&self.layers[index], &self.config.shape);
         let (head_dim, group) = (shape.head_dim, shape.n_heads / shape.n_kv_heads);
         let (q_dim, width) = (shape.n_heads * head_dim, group * head_dim);
         let turns = self.turns(index);
         let first = head * width;
         let bias = layer.query.bias.get(first..first + width).unwrap_or_default();
-        let mut queries = Room::of(run.count * width);
+        let mut queries = Scratch::of(run.count * width);
         let mut visible = Vec::with_capacity(run.count * group);
         for (i, heads) in queries.chunks_exact_mut(width).enumerate() {
             let (at, position) = ((run.row + i) * q_dim + first, run.position + i);
@@ -234,7 +234,7 @@ impl Model {
     ) {
         let head_dim = self.config.shape.head_dim;
         let (group, padded) = self.group_and_padded();
-        let mut out = Room::of(run.count * group * padded);
+        let mut out = Scratch::of(run.count * group * padded);
         let sinks = self.layers[index].sinks.get(head * group..(head + 1) * group);
         let sinks = sinks.unwrap_or_default().repeat(run.count);
         if parts.is_empty() {

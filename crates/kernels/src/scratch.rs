@@ -10,22 +10,22 @@ thread_local! {
 
 /// Zeros to work on; their memory goes back to the thread that drops them.
 #[derive(Debug)]
-pub struct Room(Vec<f32>);
+pub struct Scratch(Vec<f32>);
 
-impl Room {
-    /// Room for `len` numbers, all 0.
+impl Scratch {
+    /// Scratch of `len` numbers, all 0.
     #[must_use]
     pub fn of(len: usize) -> Self {
         let mut free = FREE.take();
-        let mut room = free.pop().unwrap_or_default();
+        let mut numbers = free.pop().unwrap_or_default();
         FREE.set(free);
-        room.clear();
-        room.resize(len, 0.0);
-        Self(room)
+        numbers.clear();
+        numbers.resize(len, 0.0);
+        Self(numbers)
     }
 }
 
-impl Deref for Room {
+impl Deref for Scratch {
     type Target = [f32];
 
     fn deref(&self) -> &[f32] {
@@ -33,13 +33,13 @@ impl Deref for Room {
     }
 }
 
-impl DerefMut for Room {
+impl DerefMut for Scratch {
     fn deref_mut(&mut self) -> &mut [f32] {
         &mut self.0
     }
 }
 
-impl Drop for Room {
+impl Drop for Scratch {
     fn drop(&mut self) {
         let mut free = FREE.take();
         free.push(std::mem::take(&mut self.0));
