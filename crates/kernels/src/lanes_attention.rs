@@ -112,6 +112,7 @@ macro_rules! lane_attention {
                 let mut ranges = [(0, 0); T];
                 let ranges = ranges_in(segment, queries.visible, &mut ranges);
                 let task = (segment * SEGMENT, ranges);
+                // What nothing comes before needs no merging, and goes to its place at once.
                 let is_first = started == [false; T];
                 let into = if is_first { &mut *out } else { &mut *part };
                 let into = (into, dim);

@@ -133,7 +133,7 @@ impl Kernels {
     ) -> Result<(), NonFinite> {
         assert!(columns > 0 && x.len().is_multiple_of(columns), "whole rows");
         let rows = x.len() / columns;
-        let bounds = row_bounds(rows);
+        let bounds = row_bounds(rows, pool.threads());
         let cut = Cut { rows: &bounds, width: columns.next_multiple_of(BLOCK) };
         self.quantised_cells(out, (rows, columns), cut, pool, &|item, put| {
             for row in bounds[item]..bounds[item + 1] {
@@ -163,10 +163,11 @@ impl Kernels {
         assert!(columns > 0 && x.len().is_multiple_of(columns), "whole rows");
         let rows = x.len() / columns;
         out.resize(2 * rows, columns);
-        let (bounds, fault) = (row_bounds(2 * rows), Fault::none());
-        let cut = Cut { rows: &bounds, width: out.blocks };
+        let (bounds, fault) = (row_bounds(rows, pool.threads()), Fault::none());
+        let doubled: Vec<usize> = bounds.iter().map(|row| 2 * row).collect();
+        let cut = Cut { rows: &doubled, width: out.blocks };
         pool.block_cells(out, cut, &|item, cell| {
-            for row in bounds[item] / 2..bounds[item + 1] / 2 {
+            for row in bounds[item]..bounds[item + 1] {
                 let x = &x[row * columns..(row + 1) * columns];
                 for (block, x) in x.chunks(BLOCK).enumerate() {
                     let place = (row, block * BLOCK);
@@ -213,15 +214,14 @@ impl Kernels {
             (self.add)(x, added);
         };
         let rows = x.len() / row_len;
-        let bounds = even_bounds(rows, pool.threads());
         if step.norm.is_empty() {
-            let per_item = bounds.get(1).map_or(1, |&end| end);
+            let per_item = rows_per_item(rows, pool.threads());
             pool.chunks(x, per_item * row_len, &|item, x| add(item * per_item, x));
             return Ok(());
         }
         assert_eq!(step.norm.len(), row_len, "a norm as long as a row");
         out.resize(rows, row_len);
-        let fault = Fault::none();
+        let (bounds, fault) = (row_bounds(rows, pool.threads()), Fault::none());
         pool.rows_and_blocks((x, row_len), out, &bounds, &|first, x, cell| {
             add(first, x);
             for (row, x) in (first..).zip(x.chunks_exact(row_len)) {
@@ -487,16 +487,15 @@ fn rest_of(x: &[f32], block: &ActivationBlock) -> [f32; BLOCK] {
     rest
 }
 
-/// Where intervals of rows begin, and where the last ends: as many for each thread as for the
-/// others, none longer than a tile.
-fn even_bounds(rows: usize, threads: usize) -> Vec<usize> {
-    let items = rows.div_ceil(TILE_ROWS).next_multiple_of(threads).max(1);
-    (0..rows).step_by(rows.div_ceil(items).max(1)).chain([rows]).collect()
+/// Rows of an item: about as many items for each thread as for the others, none longer than a tile.
+fn rows_per_item(rows: usize, threads: usize) -> usize {
+    let items = rows.div_ceil(TILE_ROWS).next_multiple_of(threads);
+    rows.div_ceil(items.max(1)).max(1)
 }
 
-/// Where intervals of a tile's rows begin, and where the last ends.
-fn row_bounds(rows: usize) -> Vec<usize> {
-    (0..rows).step_by(TILE_ROWS).chain([rows]).collect()
+/// Where the rows of each item begin, and where the last ones end.
+fn row_bounds(rows: usize, threads: usize) -> Vec<usize> {
+    (0..rows).step_by(rows_per_item(rows, threads)).chain([rows]).collect()
 }
 
 /// Some groups of a matrix against all rows, into the tile of its output.
