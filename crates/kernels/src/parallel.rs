@@ -18,7 +18,7 @@ use crate::activations::{ActivationBlock, BlockPlaces};
 
 /// Turns of the waiting loop before a worker parks: some tens of microseconds.
 const SPINS: u32 = 4_000;
-/// Turns of the caller's waiting loop before it lets others run.
+/// Turns of the loop that waits for the other threads before it lets others run.
 const SPINS_BEFORE_YIELD: u32 = 2_000;
 /// Set in `Shared::gate` while a job may be joined; the rest counts who is inside.
 const OPEN: usize = 1 << 31;
@@ -162,15 +162,16 @@ impl Pool {
     /// Lets nobody new in and waits until everyone has left.
     fn close(&self) {
         self.shared.gate.fetch_and(!OPEN, Ordering::AcqRel);
-        let mut spins = 0u32;
-        while self.shared.gate.load(Ordering::Acquire) != 0 {
-            spins = spins.saturating_add(1);
-            if spins < SPINS_BEFORE_YIELD {
-                std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
-            }
-        }
+        wait_for_zero(&self.shared.gate);
+    }
+
+    /// A step in which each thread only waits for all others: what handing work over costs.
+    pub fn barrier(&self) {
+        let missing = AtomicUsize::new(self.threads());
+        self.run(self.threads(), &|_| {
+            missing.fetch_sub(1, Ordering::AcqRel);
+            wait_for_zero(&missing);
+        });
     }
 
     /// Cuts `slice` into chunks of `len` and computes each chunk once.
@@ -484,6 +485,19 @@ impl Shared {
     fn enter(&self) -> bool {
         let inside = |gate: usize| (gate & OPEN != 0).then_some(gate + 1);
         self.gate.fetch_update(Ordering::AcqRel, Ordering::Relaxed, inside).is_ok()
+    }
+}
+
+/// Spins until the count is 0, and lets others run where that takes long.
+fn wait_for_zero(count: &AtomicUsize) {
+    let mut spins = 0u32;
+    while count.load(Ordering::Acquire) != 0 {
+        spins = spins.saturating_add(1);
+        if spins < SPINS_BEFORE_YIELD {
+            std::hint::spin_loop();
+        } else {
+            std::thread::yield_now();
+        }
     }
 }
 

@@ -39,6 +39,14 @@ fn whoever_is_done_takes_over_from_the_others() {
 }
 
 #[test]
+fn a_barrier_brings_every_thread_and_ends() {
+    for threads in 1..5 {
+        let pool = Pool::new(threads);
+        (0..100).for_each(|_| pool.barrier());
+    }
+}
+
+#[test]
 fn shares_differ_by_at_most_one_item() {
     let pool = Pool::new(3);
     let shared = &pool.shared;

@@ -1,7 +1,5 @@
 //! What the machine gives: limits measured in the same run, and the memory that was taken.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use causeway_kernels::{Kernels, Memory, Pool};
 use serde::Serialize;
 
@@ -13,8 +11,6 @@ use crate::failure::Failure;
 const READ_BYTES: usize = 512 << 20;
 /// Rounds of dot products for the peak: some tens of milliseconds.
 const DOT_ROUNDS: usize = 8_000_000;
-/// Turns of a thread's waiting loop before it lets others run.
-const TURNS_BEFORE_YIELD: u32 = 2_000;
 /// Empty steps that are timed together.
 const EMPTY_STEPS: usize = 2_000;
 
@@ -56,38 +52,12 @@ impl Machine<'_> {
         let read_ns = self.median_ns(|| self.kernels.read_through(memory.bytes(), self.pool));
         let mut operations = 0;
         let dot_ns = self.median_ns(|| operations = self.kernels.dot_peak(DOT_ROUNDS, self.pool));
-        let step_ns = self.median_ns(|| self.empty_steps());
+        let step_ns = self.median_ns(|| (0..EMPTY_STEPS).for_each(|_| self.pool.barrier()));
         Ok(Limits {
             read_gb_per_s: READ_BYTES as f64 / read_ns,
             int8_gop_per_s: operations as f64 / dot_ns,
             step_ns: step_ns / EMPTY_STEPS as f64,
         })
-    }
-
-    /// Steps whose items only wait for one another, so that each thread has to come for one.
-    fn empty_steps(&self) {
-        let threads = self.pool.threads();
-        for _ in 0..EMPTY_STEPS {
-            let missing = AtomicUsize::new(threads);
-            self.pool.run(threads, &|_| {
-                missing.fetch_sub(1, Ordering::AcqRel);
-                wait_until_none(&missing);
-            });
-        }
-    }
-}
-
-/// Waits for the other threads of a step.
-fn wait_until_none(missing: &AtomicUsize) {
-    let mut turns = 0_u32;
-    while missing.load(Ordering::Acquire) > 0 {
-        turns = turns.saturating_add(1);
-        // Of more threads than CPUs some wait for their turn.
-        if turns < TURNS_BEFORE_YIELD {
-            std::hint::spin_loop();
-        } else {
-            std::thread::yield_now();
-        }
     }
 }
 
