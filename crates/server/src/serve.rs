@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use causeway_request::Canceller;
-use causeway_session::KvDisk;
+use causeway_session::{KvDisk, threads_by_default};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
@@ -108,7 +108,7 @@ pub fn serve(
 /// of two on two CPUs, each token woke one after the other, 2 to 3 % of a full server's time.
 fn wire_threads() -> usize {
     const CPUS_OF_A_THREAD: usize = 8;
-    std::thread::available_parallelism().map_or(1, |cpus| cpus.get().div_ceil(CPUS_OF_A_THREAD))
+    threads_by_default().0.div_ceil(CPUS_OF_A_THREAD)
 }
 
 async fn run(
