@@ -268,7 +268,7 @@ macro_rules! lane_matmul {
         #[target_feature(enable = $features)]
         #[inline]
         fn ask_ahead<L: Layout>(bytes: &[u8], index: usize) {
-            const AHEAD: usize = 4096;
+            const AHEAD: usize = 8192;
             let share = L::BYTES / L::SUPER;
             for line in (index * share..(index + 1) * share).step_by(64) {
                 prefetch(bytes.as_ptr().wrapping_add(AHEAD + line));
