@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+
 /// Positions whose softmax is computed together, aligned to absolute positions; segments are
 /// merged in ascending order. Part of the numerics version.
 pub const SEGMENT: usize = 128;
@@ -10,7 +12,7 @@ pub const SEGMENT: usize = 128;
 pub const TILE: usize = 16;
 
 /// Bytes of a cache line.
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 
 /// Head dimensions of one position that share a scale in `KvType::Q8_0`.
 pub const KV_BLOCK: usize = 32;
@@ -121,6 +123,16 @@ pub fn quantise_kv(x: &[f32], codes: &mut [i8]) -> u16 {
         *code = i8::from_le_bytes([rounded.to_bits().to_le_bytes()[0]]);
     }
     scale.to_bits()
+}
+
+/// Rounds numbers to `KvType::F16`, to nearest even, right where they belong: a copy of what was
+/// just rounded elsewhere would wait for every write before it.
+///
+/// # Panics
+/// If `to` is not two bytes for each number, on an even address.
+pub fn halve_kv(x: &[f32], to: &mut [u8]) {
+    let halves: &mut [u16] = bytemuck::cast_slice_mut(to);
+    halves.reinterpret_cast_mut::<half::f16>().convert_from_f32_slice(x);
 }
 
 /// Keys and values of one sequence for one layer and one KV head.

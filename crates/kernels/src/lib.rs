@@ -26,6 +26,7 @@ mod lanes;
 mod lanes_attention;
 #[cfg(target_arch = "x86_64")]
 mod lanes_matmul;
+mod lines;
 mod math;
 mod memory;
 mod ops;
@@ -37,9 +38,12 @@ mod sink;
 mod work;
 
 pub use activations::{NonFinite, QuantisedRows};
-pub use attention::{HeadQueries, KV_BLOCK, KvSlab, KvType, SEGMENT, STATE, TILE, quantise_kv};
+pub use attention::{
+    HeadQueries, KV_BLOCK, KvSlab, KvType, SEGMENT, STATE, TILE, halve_kv, quantise_kv,
+};
 pub use dispatch::{Isa, IsaError, Kernels};
 pub use format::{Format, RawBlock};
+pub use lines::ask_to_write;
 pub use math::{exp, gelu, sigmoid, silu};
 pub use memory::{Memory, wait_for_merging};
 pub use ops::{Activation, NormStep, PutRow};

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use causeway_kernels::{KV_BLOCK, KvSlab, KvType, TILE, quantise_kv};
+use causeway_kernels::{
+    KV_BLOCK, KvSlab, KvType, TILE, ask_to_write, halve_kv, quantise_kv,
+};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 use memmap2::{MmapMut, MmapOptions};
@@ -199,6 +201,17 @@ impl OpenBlock<'_> {
         self.rows.clone()
     }
 
+    /// Asks for the memory of the rows, the first of which stands at `position`, before they are
+    /// written: the tiles were last read a pass ago.
+    pub fn bring(&mut self, position: usize) {
+        let row = self.shape.head_dim.next_multiple_of(TILE) * self.kind.bytes();
+        let lanes = position % TILE..position % TILE + self.rows.len();
+        for [keys, values] in &mut self.heads {
+            ask_to_write(keys);
+            ask_to_write(&mut values[lanes.start * row..lanes.end * row]);
+        }
+    }
+
     /// Writes one position, rounding to the KV type; `k` and `v` are `(n_kv_heads, head_dim)`.
     ///
     /// # Panics
@@ -211,14 +224,20 @@ impl OpenBlock<'_> {
         for ((k, v), [keys, values]) in heads.zip(&mut self.heads) {
             let row = lane * padded * self.kind.bytes();
             match self.kind {
-                KvType::F32 => write_head(keys, &mut values[row..], lane, (k, v), |part, to| {
-                    part.iter().zip(to).for_each(|(x, to)| *to = x.to_le_bytes());
-                }),
-                KvType::F16 => write_head(keys, &mut values[row..], lane, (k, v), |part, to| {
+                KvType::F32 => {
+                    scatter(keys, lane, 0, k.iter().map(|x| x.to_le_bytes()));
+                    let to = values[row..].as_chunks_mut().0;
+                    v.iter().zip(to).for_each(|(x, to)| *to = x.to_le_bytes());
+                }
+                KvType::F16 => {
                     let mut halves = [f16::ZERO; AT_ONCE];
-                    halves[..part.len()].convert_from_f32_slice(part);
-                    halves.iter().zip(to).for_each(|(x, to)| *to = x.to_le_bytes());
-                }),
+                    for (part, k) in k.chunks(AT_ONCE).enumerate() {
+                        let halves = &mut halves[..k.len()];
+                        halves.convert_from_f32_slice(k);
+                        scatter(keys, lane, part * AT_ONCE, halves.iter().map(|x| x.to_le_bytes()));
+                    }
+                    halve_kv(v, &mut values[row..][..v.len() * self.kind.bytes()]);
+                }
                 KvType::Q8_0 => {
                     write_codes(keys, padded, lane, k, |d| d * TILE + lane);
                     write_codes(values, padded, lane, v, |d| row + d);
@@ -235,25 +254,16 @@ fn cut_out<'a>(slab: &mut &'a mut [u8], at: usize, len: usize) -> &'a mut [u8] {
     bytes
 }
 
-/// Writes one head's key into its lane and its value into its row; `narrow` rounds to the KV
-/// type, to nearest even.
-fn write_head<const BYTES: usize>(
+/// Writes the numbers of a key from dimension `at` on into its lane.
+fn scatter<const BYTES: usize>(
     keys: &mut [u8],
-    values: &mut [u8],
     lane: usize,
-    (k, v): (&[f32], &[f32]),
-    narrow: impl Fn(&[f32], &mut [[u8; BYTES]]),
+    at: usize,
+    numbers: impl Iterator<Item = [u8; BYTES]>,
 ) {
     let (keys, _) = keys.as_chunks_mut::<BYTES>();
-    let (values, _) = values.as_chunks_mut::<BYTES>();
-    let mut key = [[0; BYTES]; AT_ONCE];
-    let parts = k.chunks(AT_ONCE).zip(v.chunks(AT_ONCE)).enumerate();
-    for (at, (k, v)) in parts.map(|(index, parts)| (index * AT_ONCE, parts)) {
-        narrow(k, &mut key[..k.len()]);
-        for (d, key) in (at..).zip(&key[..k.len()]) {
-            keys[d * TILE + lane] = *key;
-        }
-        narrow(v, &mut values[at..at + v.len()]);
+    for (d, number) in (at..).zip(numbers) {
+        keys[d * TILE + lane] = number;
     }
 }
 

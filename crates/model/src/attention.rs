@@ -40,6 +40,7 @@ impl Model {
         let (keys, values) = (&work.key, &work.value);
         self.pool.chunks(&mut blocks, 1, &|_, block| {
             let block = &mut block[0];
+            block.bring(rows[block.rows().start].position);
             let mut turned = Scratch::of(2 * kv_dim);
             let (k, v) = turned.split_at_mut(kv_dim);
             for row in block.rows() {
