@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use causeway_kernels::{
-    KV_BLOCK, KvSlab, KvType, TILE, ask_to_write, halve_kv, quantise_kv,
-};
+use causeway_kernels::{KV_BLOCK, KvSlab, KvType, TILE, ask_to_write, halve_kv, quantise_kv};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 use memmap2::{MmapMut, MmapOptions};
