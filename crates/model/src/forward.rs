@@ -10,10 +10,6 @@ use crate::{Model, ModelError, Workspace};
 /// Rows that one work item of an element-wise step takes.
 const ROWS_PER_ITEM: usize = 8;
 
-/// Rows of the embedding that a pass may leave in memory: the system reads many pages around each,
-/// and a long prompt would bring in most of a table that decoding hardly looks at.
-const EMBEDDED_MAX: usize = 8;
-
 /// Consecutive tokens of one sequence, with room reserved in the cache.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span<'a> {
@@ -138,18 +134,13 @@ impl Model {
         let (hidden_dim, vocab_size) = (self.config.shape.hidden_dim, self.config.shape.vocab_size);
         let embedding = self.file.tensor(&self.embedding);
         let embedding = embedding.expect("invariant: checked when the model was loaded");
-        work.x.clear();
-        for &token in spans.iter().flat_map(|span| span.tokens) {
-            if token.index() >= vocab_size {
-                return Err(ModelError::Token { token: token.0, vocab_size });
-            }
-            let start = work.x.len();
-            work.x.resize(start + hidden_dim, 0.0);
-            embedding.dequantize_row(token.index(), &mut work.x[start..])?;
+        let tokens: Vec<_> = spans.iter().flat_map(|span| span.tokens).collect();
+        if let Some(token) = tokens.iter().find(|token| token.index() >= vocab_size) {
+            return Err(ModelError::Token { token: token.0, vocab_size });
         }
-        if work.x.len() > EMBEDDED_MAX * hidden_dim {
-            self.file.release(embedding.bytes);
-        }
+        work.x.resize(tokens.len() * hidden_dim, 0.0);
+        let rows = tokens.iter().map(|token| token.index());
+        self.file.dequantize_rows(&embedding, rows, &mut work.x)?;
         let scale = self.config.embedding_scale;
         work.x.iter_mut().for_each(|x| *x *= scale);
         Ok(())

@@ -15,6 +15,8 @@ pub enum WeightsError {
     #[error("cannot open `{}`", path.display())]
     Open { path: PathBuf, source: io::Error },
     #[error("cannot read `{}`", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("cannot read `{}`", path.display())]
     Gguf { path: PathBuf, source: GgufFault },
     #[error("cannot read `{}`", path.display())]
     Safetensors { path: PathBuf, source: SafetensorsFault },

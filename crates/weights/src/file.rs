@@ -1,5 +1,6 @@
 //! A model's files, opened: its metadata or config, and its tensors by name.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::gguf::Directory;
@@ -29,6 +30,15 @@ impl Shard {
         match Mapping::open(&path) {
             Ok(mapping) => Ok(Self { path, mapping }),
             Err(source) => Err(WeightsError::Open { path, source }),
+        }
+    }
+
+    /// What is wrong where bytes that the file had at its opening cannot be read.
+    fn unread(&self, source: io::Error) -> WeightsError {
+        let path = self.path.clone();
+        match source.kind() {
+            io::ErrorKind::UnexpectedEof => WeightsError::Changed { path },
+            _ => WeightsError::Read { path, source },
         }
     }
 }
@@ -161,13 +171,45 @@ impl ModelFile {
 
     /// Does so for `bytes`, a part of a tensor of this model, once nothing reads it soon.
     pub fn release(&self, bytes: &[u8]) {
-        for Shard { mapping, .. } in &self.shards {
-            let (all, part) = (mapping.bytes().as_ptr_range(), bytes.as_ptr_range());
-            if all.start <= part.start && part.end <= all.end {
-                let start = part.start.addr() - all.start.addr();
-                mapping.release_part(start..start + bytes.len()).unwrap_or_default();
-            }
+        if let Some((Shard { mapping, .. }, start)) = self.place_of(bytes) {
+            mapping.release_part(start..start + bytes.len()).unwrap_or_default();
         }
+    }
+
+    /// The shard that `bytes` are a part of, and where they begin in it.
+    fn place_of(&self, bytes: &[u8]) -> Option<(&Shard, usize)> {
+        let part = bytes.as_ptr_range();
+        self.shards.iter().find_map(|shard| {
+            let all = shard.mapping.bytes().as_ptr_range();
+            let is_inside = all.start <= part.start && part.end <= all.end;
+            is_inside.then(|| (shard, part.start.addr() - all.start.addr()))
+        })
+    }
+
+    /// Writes the values of some rows of a tensor of this model to `out`, one after the other,
+    /// and leaves no page of the file in memory.
+    ///
+    /// # Errors
+    /// `WeightsError` for a file that became shorter, or a type that is not read.
+    ///
+    /// # Panics
+    /// If `out` has not a row's place for each, the tensor no such row, or another model has it.
+    pub fn dequantize_rows(
+        &self,
+        tensor: &Tensor<'_>,
+        rows: impl ExactSizeIterator<Item = usize>,
+        out: &mut [f32],
+    ) -> Result<(), WeightsError> {
+        assert_eq!(out.len(), rows.len() * tensor.columns(), "a place for each row");
+        let (shard, start) = self.place_of(tensor.bytes).expect("a tensor of this model");
+        let mut bytes = vec![0; tensor.bytes.len() / tensor.rows().max(1)];
+        for (row, out) in rows.zip(out.chunks_exact_mut(tensor.columns())) {
+            assert!(row < tensor.rows(), "row {row} of a tensor of {} rows", tensor.rows());
+            let copied = shard.mapping.copy_out(start + row * bytes.len(), &mut bytes);
+            copied.map_err(|source| shard.unread(source))?;
+            dequantize(tensor.dtype, &bytes, out).map_err(|source| tensor.fault(source))?;
+        }
+        Ok(())
     }
 
     /// Asks the kernel to read the files ahead, before all of them is wanted. Advice, as above.

@@ -56,6 +56,21 @@ impl Mapping {
         Ok(same_length && metadata.modified().ok() == self.modified)
     }
 
+    /// Copies bytes of the file out and takes no page of it in: where a few are wanted here and
+    /// there, the system would bring in many pages around each.
+    #[cfg(unix)]
+    pub(crate) fn copy_out(&self, from: usize, to: &mut [u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(&self.file, to, from as u64)
+    }
+
+    /// Copies bytes out.
+    #[cfg(not(unix))]
+    pub(crate) fn copy_out(&self, from: usize, to: &mut [u8]) -> io::Result<()> {
+        let bytes = self.bytes().get(from..from + to.len());
+        to.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
     /// Lets the kernel drop the pages read so far; the next read brings them back from the file.
     pub(crate) fn release_pages(&self) -> io::Result<()> {
         #[cfg(unix)]

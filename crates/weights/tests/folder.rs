@@ -75,6 +75,24 @@ fn shards_are_read_by_their_index() {
 }
 
 #[test]
+fn rows_are_copied_out_in_any_order_and_missed_when_the_file_is_cut() {
+    let header = r#"{"w": {"dtype": "U8", "shape": [3, 2], "data_offsets": [0, 6]}}"#;
+    let bytes = safetensors(header, &[1, 2, 3, 4, 5, 6]);
+    let folder = Folder::with(&[CONFIG, ("model.safetensors", &bytes)]);
+    let file = ModelFile::open(folder.path()).unwrap();
+    let w = file.tensor("w").unwrap();
+    let mut values = vec![0.0; 6];
+    file.dequantize_rows(&w, [2, 0, 2].into_iter(), &mut values).unwrap();
+    assert_eq!(values, vec![5.0, 6.0, 1.0, 2.0, 5.0, 6.0]);
+    file.dequantize_rows(&w, [].into_iter(), &mut []).unwrap();
+    let path = folder.path().join("model.safetensors");
+    std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    let cut = file.dequantize_rows(&w, [2].into_iter(), &mut values[..2]).unwrap_err();
+    let want = format!("`{}` was changed by another program while it was in use", path.display());
+    assert_eq!(sentence(&cut), want);
+}
+
+#[test]
 fn folders_that_are_no_models_are_refused() {
     let incomplete = |missing| {
         format!(
