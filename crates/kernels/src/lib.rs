@@ -26,7 +26,6 @@ mod lanes;
 mod lanes_attention;
 #[cfg(target_arch = "x86_64")]
 mod lanes_matmul;
-mod lines;
 mod math;
 mod memory;
 mod ops;
@@ -43,9 +42,8 @@ pub use attention::{
 };
 pub use dispatch::{Isa, IsaError, Kernels};
 pub use format::{Format, RawBlock};
-pub use lines::ask_to_write;
 pub use math::{exp, gelu, sigmoid, silu};
-pub use memory::{Memory, wait_for_merging};
+pub use memory::{Memory, ask_to_write, wait_for_merging};
 pub use ops::{Activation, NormStep, PutRow};
 pub use packed::{PackError, PackedMatrix, Packing, RowSource};
 pub use parallel::{Cell, Cut, Pool, Tile, Tiled};

@@ -1,5 +1,8 @@
-//! Memory that re-laid weights lie in: one piece for a whole model.
-#![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "calls that merge pages"))]
+//! Memory that re-laid weights lie in, one piece for a whole model, and what is asked of memory.
+#![cfg_attr(
+    any(target_os = "linux", target_arch = "x86_64"),
+    expect(unsafe_code, reason = "calls that merge pages, and an instruction that is a hint")
+)]
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -7,6 +10,8 @@ use std::thread::JoinHandle;
 use memmap2::MmapMut;
 
 use crate::PackError;
+#[cfg(target_arch = "x86_64")]
+use crate::attention::LINE;
 
 /// Bytes of a huge page.
 const HUGE: usize = 2 << 20;
@@ -95,5 +100,17 @@ pub fn wait_for_merging() {
     for thread in threads {
         // It has nothing to panic with.
         let _ = thread.join();
+    }
+}
+
+/// Asks for memory that is written soon: writes are done in their order, and without it each
+/// would wait for a line of its own.
+#[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "there is no hint"))]
+pub fn ask_to_write(bytes: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in bytes.chunks(LINE) {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        // SAFETY: every processor of this kind has the instruction, and it changes nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.as_ptr().cast()) };
     }
 }
