@@ -130,7 +130,7 @@ pub fn quantise_kv(x: &[f32], codes: &mut [i8]) -> u16 {
 ///
 /// # Panics
 /// If `to` is not two bytes for each number, on an even address.
-pub fn halve_kv(x: &[f32], to: &mut [u8]) {
+pub fn narrow_kv(x: &[f32], to: &mut [u8]) {
     let halves: &mut [u16] = bytemuck::cast_slice_mut(to);
     halves.reinterpret_cast_mut::<half::f16>().convert_from_f32_slice(x);
 }

@@ -268,6 +268,7 @@ macro_rules! lane_matmul {
         #[target_feature(enable = $features)]
         #[inline]
         fn ask_ahead<L: Layout>(bytes: &[u8], index: usize) {
+            // With half of it eight rows wait longer for their weights; with twice as much, one does.
             const AHEAD: usize = 8192;
             let share = L::BYTES / L::SUPER;
             for line in (index * share..(index + 1) * share).step_by(64) {

@@ -38,7 +38,7 @@ mod work;
 
 pub use activations::{NonFinite, QuantisedRows};
 pub use attention::{
-    HeadQueries, KV_BLOCK, KvSlab, KvType, SEGMENT, STATE, TILE, halve_kv, quantise_kv,
+    HeadQueries, KV_BLOCK, KvSlab, KvType, SEGMENT, STATE, TILE, narrow_kv, quantise_kv,
 };
 pub use dispatch::{Isa, IsaError, Kernels};
 pub use format::{Format, RawBlock};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use causeway_kernels::{KV_BLOCK, KvSlab, KvType, TILE, ask_to_write, halve_kv, quantise_kv};
+use causeway_kernels::{KV_BLOCK, KvSlab, KvType, TILE, ask_to_write, narrow_kv, quantise_kv};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 use memmap2::{MmapMut, MmapOptions};
@@ -234,7 +234,7 @@ impl OpenBlock<'_> {
                         halves.convert_from_f32_slice(k);
                         scatter(keys, lane, part * AT_ONCE, halves.iter().map(|x| x.to_le_bytes()));
                     }
-                    halve_kv(v, &mut values[row..][..v.len() * self.kind.bytes()]);
+                    narrow_kv(v, &mut values[row..][..v.len() * self.kind.bytes()]);
                 }
                 KvType::Q8_0 => {
                     write_codes(keys, padded, lane, k, |d| d * TILE + lane);
